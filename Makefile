@@ -1,0 +1,71 @@
+# make run    the main job, in an environment of its own
+# make test   every check that CI runs
+# make lint | format | stress | bench | clean
+# PIP_FLAGS adds options to every pip install, for example: make test PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_FLAGS ?=
+SHELL := /bin/sh
+
+# the first interpreter that is new enough and can make environments; looked for only when one has to be made
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python3.14 python; do \
+	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 && { command -v $$p; break; }; done)
+
+# two xdist workers on two cores: one thread each, and no spinning while they wait
+TEST_ENV := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+WORKERS ?= 2
+# what make run does: RUN="train gcn --dataset grb-cora --seeds 5" changes it
+RUN ?= train gcn mlp --dataset synth-cora --seeds 3
+
+.PHONY: help run test lint format stress bench clean
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+run: $(VENV)/.stamp-run
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/grb $(RUN)
+
+test: lint
+	$(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.stamp-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+stress: $(VENV)/.stamp-dev
+	$(TEST_ENV) HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n $(WORKERS) -m "stress or not stress"
+
+bench: $(VENV)/.stamp-dev
+	@for file in benchmarks/[a-z]*.py; do \
+		[ -e "$$file" ] || { echo "no benchmarks yet"; break; }; \
+		echo "# $$file"; OMP_WAIT_POLICY=PASSIVE $(BIN)/python "$$file" || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is older than its inputs when the environment is stale; pip then installs only what differs. An environment that
+# was moved, or made with an interpreter that is gone or too old, is made anew.
+define make_venv
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && $(BIN)/pip --version >/dev/null 2>&1 || { \
+		python="$(PYTHON)"; \
+		[ -n "$$python" ] || { echo "no Python >= 3.10 with the venv module was found; name one with make PYTHON=/path/to/python" >&2; exit 2; }; \
+		rm -rf $(VENV); echo "making $(VENV) with $$python"; "$$python" -m venv $(VENV); }
+endef
+
+$(VENV)/.stamp-dev: pyproject.toml constraints.txt
+	$(make_venv)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
+	@touch $(VENV)/.stamp-dev $(VENV)/.stamp-run
+
+$(VENV)/.stamp-run: pyproject.toml constraints.txt
+	$(make_venv)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e .
+	@touch $@

@@ -1,0 +1,44 @@
+"""Robustness of graph machine learning: attack, defend, evaluate under one enforced threat model; perturb and cluster.
+
+>>> import grb
+>>> dataset = grb.load_dataset("synth-tiny")
+>>> model = grb.train("gcn", dataset, seed=0, epochs=5)
+>>> sorted(grb.evaluate(model, dataset))
+['easy', 'full', 'hard', 'medium']
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grb import _lazy
+from grb._version import __version__
+
+if TYPE_CHECKING:
+    from grb.api import Scores, evaluate, train, train_with_history
+    from grb.dataset import Dataset, load_dataset
+    from grb.graph import Graph, GraphEdit
+    from grb.trainer import load_model, save_model
+
+__all__ = [
+    "Dataset",
+    "Graph",
+    "GraphEdit",
+    "Scores",
+    "__version__",
+    "evaluate",
+    "load_dataset",
+    "load_model",
+    "save_model",
+    "train",
+    "train_with_history",
+]
+__getattr__, __dir__ = _lazy.attach(
+    __name__,
+    {
+        **dict.fromkeys(("Scores", "evaluate", "train", "train_with_history"), "grb.api"),
+        **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
+        **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
+        **dict.fromkeys(("load_model", "save_model"), "grb.trainer.checkpoint"),
+    },
+)

@@ -1,0 +1,90 @@
+"""Names of everything that grb has, without importing any of it.
+
+A name resolves to ``"package.module:Attribute"`` only when it is used. Third-party packages add names through entry
+points of the groups ``grb.datasets``, ``grb.models``, ``grb.attacks``, ``grb.defenses`` and ``grb.perturbations``; a full
+``"package.module:Attribute"`` is accepted wherever a name is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata, resources
+from typing import Any
+
+from grb.errors import DataError, UnknownName
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One catalogued thing: where it lives and what it is, in one line."""
+
+    target: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+
+
+_GRB = "grb.dataset.dataset:Dataset"
+KINDS: Mapping[str, Mapping[str, Entry]] = {
+    "dataset": {
+        "synth-tiny": Entry(_GRB, "synthetic, embedded: a small sibling of synth-cora for smoke tests"),
+        "synth-cora": Entry(_GRB, "synthetic, embedded: as large and as hard as grb-cora, needs no download"),
+        "grb-cora": Entry(_GRB, "citations of machine-learning papers, refined (GRB)"),
+    },
+    "model": {
+        "gcn": Entry("grb.model.torch.gcn:GCN", "graph convolutional network (Kipf and Welling 2017)"),
+        "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
+    },
+}
+
+
+def kinds() -> list[str]:
+    return list(KINDS)
+
+
+def entries(kind: str) -> dict[str, Entry]:
+    """All entries of a kind, our own first, then those of installed plug-ins."""
+    if kind not in KINDS:
+        raise UnknownName("kind", kind, KINDS, advice=f"Allowed: {', '.join(KINDS)}.")
+    found = dict(KINDS[kind])
+    for point in metadata.entry_points(group=f"grb.{kind}s"):
+        package = point.dist.name if point.dist else "a plug-in"
+        found.setdefault(point.name, Entry(point.value, f"from {package}"))
+    return found
+
+
+def canonical(kind: str, name: str) -> str:
+    """The catalogue's spelling of a name or alias; unknown names are refused with the nearest one."""
+    known = entries(kind)
+    wanted = str(name).lower()
+    if wanted in known:
+        return wanted
+    for own, entry in known.items():
+        if wanted in entry.aliases:
+            return own
+    raise UnknownName(kind, str(name), [*known, *(alias for entry in known.values() for alias in entry.aliases)])
+
+
+def resolve(kind: str, name: str) -> Any:
+    """The class or function behind a name or a ``"package.module:Attribute"``."""
+    target = name if ":" in name else entries(kind)[canonical(kind, name)].target
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name and not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module exists but one of its own imports is missing: that is the sentence to show
+        raise DataError(f"{kind} '{name}' points to module '{module}', which cannot be found") from None
+    except AttributeError:
+        raise DataError(f"{kind} '{name}' points to '{attribute}', which module '{module}' does not have") from None
+
+
+@cache
+def preset(name: str) -> Any:
+    """A table of the papers from the package's own ``presets/<name>.yaml``; treat it as read-only."""
+    import yaml
+
+    text = resources.files("grb").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)

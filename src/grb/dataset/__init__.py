@@ -1,0 +1,20 @@
+"""Datasets: named ones, embedded ones, and your own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grb import _lazy
+
+if TYPE_CHECKING:
+    from grb.dataset.dataset import DIFFICULTIES, Dataset, Split, load_dataset
+    from grb.dataset.view import View
+
+__all__ = ["DIFFICULTIES", "Dataset", "Split", "View", "load_dataset"]
+__getattr__, __dir__ = _lazy.attach(
+    __name__,
+    {
+        **dict.fromkeys(("DIFFICULTIES", "Dataset", "Split", "load_dataset"), "grb.dataset.dataset"),
+        "View": "grb.dataset.view",
+    },
+)

@@ -1,0 +1,457 @@
+"""Named, immutable node-classification datasets with the attributes that the GRB papers use."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grb.catalogue import canonical, preset, resolve
+from grb.dataset import registry
+from grb.dataset.split import difficulty_split
+from grb.dataset.view import View
+from grb.errors import DataError, UnknownName
+from grb.graph import FeatureScale, Graph, adjacency_from_csr, convert
+from grb.graph.files import read_npz
+from grb.graph.validate import Mode as Strictness
+from grb.graph.validate import check_features, check_ids
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Difficulty = Literal["easy", "medium", "hard", "full"]
+DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard", "full")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Disjoint ids of training, validation and test nodes; the test nodes by difficulty, ``full`` being all of them."""
+
+    train: Tensor
+    val: Tensor
+    test: Mapping[str, Tensor]
+
+    @classmethod
+    def build(cls, train: Any, val: Any, test: Mapping[str, Any], n: int) -> Split:
+        """A checked split; without ``full`` the union of the other test sets becomes it."""
+        unknown = set(test) - set(DIFFICULTIES)
+        if unknown:
+            raise UnknownName(
+                "difficulty", sorted(unknown)[0], DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}."
+            )
+        parts = {name: check_ids(ids, n, f"test set '{name}'") for name, ids in test.items()}
+        bands = [ids for name, ids in parts.items() if name != "full"]
+        if "full" not in parts:
+            parts["full"] = torch.cat(bands).sort().values if bands else torch.empty(0, dtype=torch.int64)
+        elif bands and not torch.isin(torch.cat(bands), parts["full"]).all():
+            raise DataError("a test set holds nodes that are not in the full test set")
+        checked = cls(check_ids(train, n, "the training set"), check_ids(val, n, "the validation set"), parts)
+        together = torch.cat([checked.train, checked.val, parts["full"]])
+        if len(together.unique()) != len(together):
+            raise DataError("training, validation and test sets overlap, but must be disjoint")
+        if not len(checked.train):
+            raise DataError("the training set is empty, but at least one training node is needed")
+        return checked
+
+    def tensors(self) -> list[Tensor]:
+        return [self.train, self.val, *(self.test[name] for name in sorted(self.test))]
+
+
+class Dataset:
+    """A graph with features, labels and a split, by name or from your own arrays.
+
+    Args:
+        name: A name that ``grb ls datasets`` shows.
+        data_dir: Where to look before ``$GRB_DATA`` and the cache: a directory with the npz files, or a root of such.
+        mode: Which test nodes ``test_mask`` and ``index_test`` mean: easy, medium, hard or full.
+        feat_norm: Feature normalisation (arctan, tanh, standardise, linear or None); the papers use arctan.
+
+    >>> dataset = Dataset("synth-tiny", mode="easy")
+    >>> dataset.synthetic, dataset.num_test == len(dataset.index_test)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        data_dir: str | os.PathLike[str] | None = None,
+        mode: str = "full",
+        feat_norm: str | None = "arctan",
+    ) -> None:
+        if ":" in name:
+            raise DataError(f"'{name}' is an import path; load_dataset takes those, Dataset takes catalogue names")
+        name = canonical("dataset", name)
+        if name in registry.EMBEDDED:
+            parts = _embedded(name)
+        else:
+            parts = _read_directory(registry.find(name, data_dir))
+            _check_statistics(name, parts[0])
+        self._set(name, *parts, mode=mode, feat_norm=feat_norm, synthetic=name in registry.EMBEDDED)
+
+    def _set(
+        self,
+        name: str,
+        raw: Graph,
+        split: Split,
+        notes: list[str],
+        *,
+        mode: str,
+        feat_norm: str | None,
+        synthetic: bool,
+    ) -> None:
+        self.name = name
+        self.mode = _difficulty(mode)
+        self.synthetic = synthetic
+        self.split = split
+        self.notes = tuple(notes)
+        assert isinstance(raw.x, Tensor)
+        self.feature_scale = FeatureScale.fit(feat_norm, raw.x)
+        self.graph = raw.with_features(self.feature_scale.apply(raw.x))
+        labels = self.labels
+        visible = labels[labels >= 0] if labels.dim() == 1 else labels
+        self.num_classes = int(visible.max()) + 1 if labels.dim() == 1 and len(visible) else int(labels.shape[-1])
+        self._frozen = True
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a Dataset never changes; make a new one instead of setting '{key}'")
+        super().__setattr__(key, value)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        adj: Any,
+        features: Any,
+        labels: Any,
+        *,
+        split: Mapping[str, Any] | None = None,
+        name: str = "custom",
+        mode: str = "full",
+        feat_norm: str | None = None,
+        seed: int = 0,
+        strictness: Strictness = "canonicalise",
+    ) -> Dataset:
+        """Your own graph.
+
+        Args:
+            adj: A scipy sparse matrix or an :class:`~grb.graph.Adjacency`.
+            features: [n, d].
+            labels: Classes [n], or a 0/1 matrix [n, labels].
+            split: ``train``, ``val`` and any of ``easy``, ``medium``, ``hard``, ``full`` (or ``test``) as ids or boolean
+                masks; without it the paper's splitting scheme is used with ``seed``.
+            name: Shown in tables.
+            mode: As in :class:`Dataset`.
+            feat_norm: As in :class:`Dataset`; your features are left as they are unless you ask.
+            seed: Of the split.
+            strictness: ``canonicalise`` mends self-loops, duplicates and directed edges and notes it in ``notes``;
+                ``strict`` refuses them.
+        """
+        graph, notes = Graph.build(adj, features, labels, mode=strictness)
+        return cls._make(graph, split, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Any,
+        *,
+        name: str = "custom",
+        mode: str = "full",
+        feat_norm: str | None = None,
+        seed: int = 0,
+        own_split: bool = False,
+    ) -> Dataset:
+        """A torch_geometric ``Data``; ``own_split`` takes its train_mask, val_mask and test_mask instead of ours."""
+        graph, notes = convert.from_pyg(data, mode="canonicalise")
+        split = None
+        if own_split:
+            masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
+            if any(mask is None or mask.dim() != 1 for mask in masks):
+                raise DataError("own_split needs one-dimensional train_mask, val_mask and test_mask in the data")
+            split = dict(zip(("train", "val", "test"), masks, strict=True))
+        return cls._make(graph, split, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        source: Any,
+        features: Any = None,
+        labels: Any = None,
+        *,
+        name: str = "custom",
+        mode: str = "full",
+        feat_norm: str | None = None,
+        seed: int = 0,
+    ) -> Dataset:
+        """A networkx graph; features and labels from arguments or the node attributes ``x`` and ``y``."""
+        graph, notes = convert.from_networkx(source, features, labels, mode="canonicalise")
+        return cls._make(graph, None, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
+
+    @classmethod
+    def from_npz(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        mode: str = "full",
+        feat_norm: str | None = "arctan",
+    ) -> Dataset:
+        """A directory in the layout of GRB: adj.npz (scipy CSR), features.npz, labels.npz (``data``) and index.npz."""
+        dataset = cls.__new__(cls)
+        parts = _read_directory(Path(directory))
+        dataset._set(name or Path(directory).name, *parts, mode=mode, feat_norm=feat_norm, synthetic=False)
+        return dataset
+
+    @classmethod
+    def _make(
+        cls,
+        graph: Graph,
+        split: Mapping[str, Any] | None,
+        notes: list[str],
+        *,
+        name: str,
+        mode: str,
+        feat_norm: str | None,
+        seed: int,
+    ) -> Dataset:
+        if graph.y is None:
+            raise DataError("a dataset needs labels, but none were given")
+        if split is None:
+            chosen = _difficulty_split(graph, seed)
+            notes = [*notes, f"split by the paper's scheme with seed {seed}"]
+        else:
+            chosen = _given_split(split, graph.n)
+        dataset = cls.__new__(cls)
+        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm, synthetic=False)
+        return dataset
+
+    @cached_property
+    def adj(self) -> csr_matrix:
+        """The adjacency as a scipy CSR matrix with memory of its own."""
+        return convert.to_scipy(self.graph.adj)
+
+    @property
+    def features(self) -> Tensor:
+        return cast(Tensor, self.graph.x)
+
+    @property
+    def labels(self) -> Tensor:
+        return cast(Tensor, self.graph.y)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.graph.n
+
+    @property
+    def num_edges(self) -> int:
+        return self.graph.num_edges
+
+    @property
+    def num_features(self) -> int:
+        return self.graph.num_features
+
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        """Smallest and largest feature after normalisation."""
+        return float(self.features.min()), float(self.features.max())
+
+    @property
+    def index_train(self) -> Tensor:
+        return self.split.train
+
+    @property
+    def index_val(self) -> Tensor:
+        return self.split.val
+
+    @property
+    def index_test(self) -> Tensor:
+        return self.test_ids(self.mode)
+
+    def test_ids(self, mode: str) -> Tensor:
+        """Ids of the test nodes of a difficulty."""
+        if _difficulty(mode) not in self.split.test:
+            raise DataError(f"dataset '{self.name}' has no {mode} test set; it has {', '.join(self.split.test)}")
+        return self.split.test[mode]
+
+    @property
+    def index_test_easy(self) -> Tensor:
+        return self.test_ids("easy")
+
+    @property
+    def index_test_medium(self) -> Tensor:
+        return self.test_ids("medium")
+
+    @property
+    def index_test_hard(self) -> Tensor:
+        return self.test_ids("hard")
+
+    @property
+    def train_mask(self) -> Tensor:
+        return self._mask(self.index_train)
+
+    @property
+    def val_mask(self) -> Tensor:
+        return self._mask(self.index_val)
+
+    @property
+    def test_mask(self) -> Tensor:
+        return self._mask(self.index_test)
+
+    @property
+    def num_train(self) -> int:
+        return len(self.index_train)
+
+    @property
+    def num_val(self) -> int:
+        return len(self.index_val)
+
+    @property
+    def num_test(self) -> int:
+        return len(self.index_test)
+
+    def _mask(self, ids: Tensor) -> Tensor:
+        mask = torch.zeros(self.num_nodes, dtype=torch.bool)
+        mask[ids] = True
+        return mask
+
+    def defender_view(self) -> View:
+        """Training and validation nodes, their edges and labels: the inductive defender never meets a test node."""
+        nodes = torch.cat([self.split.train, self.split.val]).sort().values
+        return View(
+            graph=self.graph.subgraph(nodes),
+            train=torch.searchsorted(nodes, self.split.train.sort().values),
+            val=torch.searchsorted(nodes, self.split.val.sort().values),
+            targets=torch.empty(0, dtype=torch.int64),
+            nodes=nodes,
+            num_classes=self.num_classes,
+        )
+
+    def transductive_view(self) -> View:
+        """The whole graph with the labels of test nodes removed: test nodes are met in training, their labels are not."""
+        return self._whole_graph(targets=torch.empty(0, dtype=torch.int64))
+
+    def attacker_view(self, mode: str | None = None) -> View:
+        """The whole graph, no label of any test node, and the nodes of the difficulty as targets."""
+        return self._whole_graph(targets=self.test_ids(mode or self.mode))
+
+    def _whole_graph(self, targets: Tensor) -> View:
+        seen = torch.cat([self.split.train, self.split.val])
+        labels = torch.full_like(self.labels, -1)
+        labels[seen] = self.labels[seen]
+        graph = Graph(self.graph.adj, self.graph.x, labels)
+        nodes = torch.arange(self.num_nodes)
+        return View(graph, self.split.train, self.split.val, targets, nodes, self.num_classes, inductive=False)
+
+    def with_mode(self, mode: str) -> Dataset:
+        """The same dataset with another difficulty."""
+        other = Dataset.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__["mode"] = _difficulty(mode)
+        return other
+
+    def fingerprint(self) -> str:
+        """sha256 of the graph with normalised features and of the split."""
+        digest = hashlib.sha256(self.graph.fingerprint().encode())
+        for ids in self.split.tensors():
+            digest.update(f"{len(ids)};".encode() + ids.numpy().astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        kind = ", synthetic" if self.synthetic else ""
+        return (
+            f"Dataset({self.name!r}, mode={self.mode!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"features={self.num_features}, classes={self.num_classes}{kind})"
+        )
+
+
+def load_dataset(
+    name: str,
+    *,
+    mode: str = "full",
+    feat_norm: str | None = "arctan",
+    data_dir: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """A dataset by its name, by ``"package.module:Class"``, or from a plug-in."""
+    loader = resolve("dataset", name)
+    if loader is Dataset:
+        return Dataset(name, data_dir, mode=mode, feat_norm=feat_norm)
+    dataset = loader()
+    if not isinstance(dataset, Dataset):
+        raise DataError(f"dataset '{name}' made a {type(dataset).__name__}, but a grb Dataset is needed")
+    return dataset.with_mode(mode)
+
+
+def _difficulty(mode: str) -> Difficulty:
+    if mode not in DIFFICULTIES:
+        raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
+    return mode
+
+
+def _embedded(name: str) -> tuple[Graph, Split, list[str]]:
+    from grb.dataset.synthetic import generate
+
+    arrays = generate(name)
+    n = len(arrays.labels)
+    adj, notes = adjacency_from_csr(arrays.indptr, arrays.indices, None, (n, n))
+    graph = Graph.build(adj, arrays.features, arrays.labels)[0]
+    test = {band: getattr(arrays, f"index_test_{band}") for band in DIFFICULTIES[:3]}
+    return graph, Split.build(arrays.index_train, arrays.index_val, test, n), notes
+
+
+def _read_directory(directory: Path) -> tuple[Graph, Split, list[str]]:
+    stored = read_npz(directory / "adj.npz", required=["indices", "indptr", "shape", "data"])
+    labels = read_npz(directory / "labels.npz", required=["data"])["data"]
+    features = read_npz(directory / "features.npz", required=["data"])["data"]
+    adj, notes = adjacency_from_csr(stored["indptr"], stored["indices"], stored["data"], stored["shape"])
+    graph = Graph.build(adj, check_features(features, adj.n), labels)[0]
+    index = read_npz(directory / "index.npz", required=["index_train", "index_val"])
+    test = {band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3] if f"index_test_{band}" in index}
+    if "index_test" in index:
+        test["full"] = index["index_test"]
+    return graph, Split.build(index["index_train"], index["index_val"], test, graph.n), notes
+
+
+def _check_statistics(name: str, graph: Graph) -> None:
+    facts = preset("datasets").get(name)
+    if facts is None:
+        return
+    seen = {"nodes": graph.n, "edges": graph.num_edges, "features": graph.num_features}
+    for key, value in seen.items():
+        if facts[key] != value:
+            raise DataError(
+                f"the files of '{name}' have {value} {key}, but the paper's dataset has {facts[key]}; get it again"
+            )
+
+
+def _difficulty_split(graph: Graph, seed: int) -> Split:
+    index = difficulty_split(graph.adj.degrees.numpy(), np.random.default_rng(seed))
+    bands = {band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3]}  # type: ignore[literal-required]
+    return Split.build(index["index_train"], index["index_val"], bands, graph.n)
+
+
+def _given_split(split: Mapping[str, Any], n: int) -> Split:
+    allowed = {"train", "val", "test", *DIFFICULTIES}
+    unknown = sorted(set(split) - allowed)
+    if unknown:
+        raise UnknownName("part of a split", unknown[0], allowed, advice=f"Allowed: {', '.join(sorted(allowed))}.")
+    if "train" not in split:
+        raise DataError("a split needs 'train'")
+    parts = {name: _ids(ids, n, name) for name, ids in split.items()}
+    test = {("full" if name == "test" else name): ids for name, ids in parts.items() if name not in ("train", "val")}
+    return Split.build(parts["train"], parts.get("val", []), test, n)
+
+
+def _ids(given: Any, n: int, name: str) -> Any:
+    array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    if array.dtype != np.bool_:
+        return array
+    if array.shape != (n,):
+        raise DataError(f"mask '{name}' has shape {list(array.shape)}, but [{n}] is needed")
+    return np.flatnonzero(array)

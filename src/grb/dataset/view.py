@@ -1,0 +1,57 @@
+"""What each side is allowed to see; made by :class:`grb.dataset.Dataset`, never from a whole dataset by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grb.errors import DataError
+from grb.graph import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A graph as one side sees it. Hidden labels are -1, hidden nodes are absent.
+
+    Args:
+        graph: The visible graph; ``graph.y`` holds the visible labels.
+        train: Ids (in this graph) of the training nodes.
+        val: Ids of the validation nodes.
+        targets: Ids of the nodes under attack; empty for a defender.
+        nodes: Id in the whole dataset of every node of this graph.
+        num_classes: Classes of the task.
+        inductive: Training uses the sub-graph of the training nodes alone; otherwise the whole visible graph.
+    """
+
+    graph: Graph
+    train: Tensor
+    val: Tensor
+    targets: Tensor
+    nodes: Tensor
+    num_classes: int
+    inductive: bool = True
+
+    @property
+    def labels(self) -> Tensor:
+        if self.graph.y is None:
+            raise DataError("this view has no labels")
+        return self.graph.y
+
+    def training_graph(self) -> tuple[Graph, Tensor]:
+        """The graph that training sees, and the ids of the training nodes in it."""
+        if not self.inductive:
+            return self.graph, self.train
+        return self.graph.subgraph(self.train), torch.arange(len(self.train))
+
+    def to(self, device: torch.device | str) -> View:
+        return View(
+            self.graph.to(device),
+            self.train.to(device),
+            self.val.to(device),
+            self.targets.to(device),
+            self.nodes,
+            self.num_classes,
+            self.inductive,
+        )

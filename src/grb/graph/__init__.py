@@ -1,0 +1,21 @@
+"""Graphs, edits, and the sparse kernel: values that never change."""
+
+from grb.graph.adjacency import Adjacency
+from grb.graph.edit import GraphEdit
+from grb.graph.features import FeatureScale
+from grb.graph.graph import Graph
+from grb.graph.sparse import CSR, Op, Pattern, sampled_product
+from grb.graph.validate import adjacency_from_csr, adjacency_from_edges
+
+__all__ = [
+    "CSR",
+    "Adjacency",
+    "FeatureScale",
+    "Graph",
+    "GraphEdit",
+    "Op",
+    "Pattern",
+    "adjacency_from_csr",
+    "adjacency_from_edges",
+    "sampled_product",
+]

@@ -1,0 +1,120 @@
+"""The adjacency of an undirected simple graph as a frozen CSR value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from grb.graph.sparse import Pattern
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """Undirected, no self-loops, no duplicates; columns ascending in each row.
+
+    Build one with :func:`grb.graph.adjacency_from_csr` or :func:`grb.graph.adjacency_from_edges`, which check these
+    properties; the constructor trusts its arguments.
+
+    Args:
+        pattern: Both directions of every edge, [n, n].
+        values: Weight of every entry (equal in both directions), [entries]; None means that all are one.
+    """
+
+    pattern: Pattern
+    values: Tensor | None = None
+
+    @property
+    def n(self) -> int:
+        return self.pattern.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, each counted once."""
+        return self.pattern.entries // 2
+
+    @property
+    def device(self) -> torch.device:
+        return self.pattern.device
+
+    @property
+    def degrees(self) -> Tensor:
+        """Neighbours of every node, [n]."""
+        return self.pattern.counts
+
+    @cached_property
+    def keys(self) -> Tensor:
+        """``row * n + column`` of every entry, ascending, [entries]."""
+        return self.pattern.row_ids.long() * self.n + self.pattern.indices.long()
+
+    def edges(self) -> Tensor:
+        """Every undirected edge once as (u, v) with u < v, [2, num_edges]."""
+        rows, cols = self.pattern.row_ids.long(), self.pattern.indices.long()
+        upper = rows < cols
+        return torch.stack([rows[upper], cols[upper]])
+
+    def has(self, pairs: Tensor) -> Tensor:
+        """Whether each pair (u, v) is an edge, [p] from [2, p]; ids outside the graph are not."""
+        inside = ((pairs >= 0) & (pairs < self.n)).all(0)
+        wanted = pairs[0] * self.n + pairs[1]
+        if not len(self.keys):
+            return torch.zeros_like(inside)
+        place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        return inside & (self.keys[place] == wanted)
+
+    def neighbours(self, node: int) -> Tensor:
+        """Ascending ids of the neighbours of one node."""
+        start, stop = self.pattern.indptr[node], self.pattern.indptr[node + 1]
+        return self.pattern.indices[start:stop].long()
+
+    def edited(self, add: Tensor, drop: Tensor, n: int) -> Adjacency:
+        """With edges added (weight one) and dropped and ``n`` nodes; trusts its arguments, see ``Graph.apply``.
+
+        Args:
+            add: [2, a], absent pairs of ids below ``n``.
+            drop: [2, r], existing pairs.
+            n: New number of nodes; a smaller one cuts off the last nodes and their edges.
+        """
+        rows, cols, values = self.pattern.row_ids.long(), self.pattern.indices.long(), self.values
+        keep = torch.ones(len(rows), dtype=torch.bool)
+        if drop.numel():
+            both = torch.cat([drop, drop.flip(0)], dim=1)
+            keep[torch.searchsorted(self.keys, both[0] * self.n + both[1])] = False
+        if n < self.n:
+            keep &= (rows < n) & (cols < n)
+        if not keep.all():
+            rows, cols = rows[keep], cols[keep]
+            values = None if values is None else values[keep]
+        rows = torch.cat([rows, add[0], add[1]])
+        cols = torch.cat([cols, add[1], add[0]])
+        order = torch.argsort(rows * max(n, 1) + cols)
+        if values is not None:
+            values = torch.cat([values, values.new_ones(2 * add.shape[1])])[order]
+        return Adjacency(_pattern(rows[order], cols[order], n, self.pattern.indices.dtype), values)
+
+    def subgraph(self, nodes: Tensor) -> Adjacency:
+        """Induced by ``nodes`` (distinct ids), renumbered 0.. in the order given."""
+        new_id = torch.full((self.n,), -1, dtype=torch.int64)
+        new_id[nodes] = torch.arange(len(nodes))
+        rows, cols = new_id[self.pattern.row_ids.long()], new_id[self.pattern.indices.long()]
+        keep = (rows >= 0) & (cols >= 0)
+        rows, cols = rows[keep], cols[keep]
+        values = None if self.values is None else self.values[keep]
+        if not (nodes.diff() > 0).all():  # ascending nodes keep the entries in order
+            order = torch.argsort(rows * max(len(nodes), 1) + cols)
+            rows, cols = rows[order], cols[order]
+            values = None if values is None else values[order]
+        return Adjacency(_pattern(rows, cols, len(nodes), self.pattern.indices.dtype), values)
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        values = None if self.values is None else self.values.to(device)
+        return Adjacency(self.pattern.to(device), values)
+
+
+def _pattern(rows: Tensor, cols: Tensor, n: int, dtype: torch.dtype) -> Pattern:
+    counts = torch.bincount(rows, minlength=n)
+    indptr = functional.pad(counts.cumsum(0), (1, 0)).to(dtype)
+    return Pattern(indptr, cols.to(dtype), n, symmetric=True)

@@ -1,0 +1,115 @@
+"""To and from scipy, networkx and torch_geometric; the other libraries are imported when used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from grb.errors import DataError
+from grb.graph.adjacency import Adjacency
+from grb.graph.graph import Graph
+from grb.graph.sparse import CSR
+from grb.graph.validate import Mode, adjacency_from_edges
+
+if TYPE_CHECKING:
+    import networkx
+    from scipy.sparse import csr_matrix
+
+
+def to_scipy(adj: Adjacency) -> csr_matrix:
+    """A scipy CSR matrix of float32 with its own memory."""
+    from scipy.sparse import csr_matrix
+
+    pattern = adj.pattern.to("cpu")
+    values = np.ones(pattern.entries, dtype=np.float32)
+    if adj.values is not None:
+        values = adj.values.detach().cpu().numpy().astype(np.float32)
+    matrix = csr_matrix((values, pattern.indices.numpy().copy(), pattern.indptr.numpy().copy()), shape=pattern.shape)
+    matrix.has_sorted_indices = True
+    return matrix
+
+
+def to_networkx(graph: Graph) -> networkx.Graph:
+    """A networkx graph; features and labels become the node attributes ``x`` and ``y``."""
+    import networkx
+
+    result = networkx.Graph()
+    x = _dense_rows(graph)
+    for node in range(graph.n):
+        attributes: dict[str, Any] = {"x": x[node]}
+        if graph.y is not None and len(graph.y) == graph.n:
+            attributes["y"] = graph.y[node].tolist()
+        result.add_node(node, **attributes)
+    edges = graph.adj.edges()
+    if graph.adj.values is None:
+        result.add_edges_from(edges.T.tolist())
+    else:
+        weights = graph.adj.values[torch.searchsorted(graph.adj.keys, edges[0] * graph.n + edges[1])]
+        result.add_weighted_edges_from(zip(*edges.tolist(), weights.tolist(), strict=True))
+    return result
+
+
+def from_networkx(
+    source: networkx.Graph, x: Any = None, y: Any = None, *, mode: Mode = "strict"
+) -> tuple[Graph, list[str]]:
+    """A graph with nodes in the order of ``source.nodes``.
+
+    Args:
+        source: An undirected networkx graph; a directed one needs ``mode="canonicalise"``.
+        x: Features, [n, d]; without it the node attribute ``x`` is taken, and without that one constant feature.
+        y: Labels, [n]; without it the node attribute ``y`` is taken where every node has it.
+        mode: See :mod:`grb.graph.validate`.
+    """
+    ids = {node: place for place, node in enumerate(source.nodes)}
+    n = len(ids)
+    pairs = [(ids[u], ids[v]) for u, v in source.edges()]
+    weights = [float(weight) for _, _, weight in source.edges(data="weight", default=1.0)]
+    edges = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    loops = edges[0] == edges[1]
+    if loops.any() and mode == "strict":
+        raise DataError(f"the networkx graph has {int(loops.sum())} self-loops; use mode='canonicalise' to drop them")
+    adj, notes = adjacency_from_edges(edges, n, values=np.array(weights), mode=mode, directed=source.is_directed())
+    return Graph.build(adj, _attribute(source, "x", x, n), _attribute(source, "y", y, n))[0], notes
+
+
+def _attribute(source: networkx.Graph, name: str, given: Any, n: int) -> Any:
+    if given is not None:
+        return given
+    stored = [data[name] for _, data in source.nodes(data=True) if name in data]
+    if len(stored) == n and n:
+        return np.asarray(stored)
+    return np.ones((n, 1), dtype=np.float32) if name == "x" else None
+
+
+def to_pyg(graph: Graph) -> Any:
+    """A ``torch_geometric.data.Data`` with both directions of every edge."""
+    from torch_geometric.data import Data
+
+    pattern = graph.adj.pattern
+    edge_index = torch.stack([pattern.row_ids.long(), pattern.indices.long()])
+    data = Data(x=_dense_rows(graph, as_numpy=False), edge_index=edge_index, y=graph.y, num_nodes=graph.n)
+    if graph.adj.values is not None:
+        data.edge_weight = graph.adj.values
+    return data
+
+
+def from_pyg(data: Any, *, mode: Mode = "strict") -> tuple[Graph, list[str]]:
+    """A graph from a ``torch_geometric.data.Data`` (``x``, ``edge_index``, ``y``, ``edge_weight``)."""
+    if getattr(data, "edge_index", None) is None:
+        raise DataError(f"a {type(data).__name__} without edge_index was given, but a PyG Data with one is needed")
+    n = int(data.num_nodes)
+    weight = getattr(data, "edge_weight", None)
+    edge_index = data.edge_index.detach().cpu().numpy()
+    adj, notes = adjacency_from_edges(edge_index, n, values=weight, mode=mode, directed=True)
+    x = data.x if getattr(data, "x", None) is not None else np.ones((n, 1), dtype=np.float32)
+    y = getattr(data, "y", None)
+    if y is not None and y.dim() == 2 and y.shape[1] == 1:
+        y = y.squeeze(1)
+    return Graph.build(adj, x.to_dense() if getattr(x, "is_sparse", False) else x, y)[0], notes
+
+
+def _dense_rows(graph: Graph, *, as_numpy: bool = True) -> Any:
+    x = graph.x @ torch.eye(graph.num_features) if isinstance(graph.x, CSR) else graph.x
+    return x.detach().cpu().numpy() if as_numpy else x

@@ -1,0 +1,164 @@
+"""Reading and writing npz files that may come from anywhere.
+
+A reader here never unpickles, looks at the declared sizes before it allocates, and answers every
+broken file with one sentence. A writer never leaves a half-written file: it writes beside the target,
+syncs, and renames.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from grb.errors import DataError
+
+MAX_BYTES = 8 * 2**30
+MAX_RATIO = 200
+# a file below this size may expand by any ratio: constant arrays of small graphs compress very well
+FREE_BYTES = 64 * 2**20
+
+
+def read_npz(
+    path: str | os.PathLike[str],
+    *,
+    required: Iterable[str] = (),
+    allowed: Iterable[str] | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """All arrays of an npz file, none of them an object array.
+
+    Args:
+        path: The file.
+        required: Names that must be present.
+        allowed: If given, any other name is refused.
+        max_bytes: Refuse a file whose arrays declare more than this in total.
+    """
+    path = Path(path)
+    required = list(required)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            _check_sizes(path, infos, max_bytes)
+            names = [info.filename.removesuffix(".npy") for info in infos]
+            _check_names(path, names, required, allowed)
+            return {name: _read_array(path, archive, info) for name, info in zip(names, infos, strict=True)}
+    except FileNotFoundError:
+        raise DataError(f"no file {path}; check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a directory, but an npz file is needed") from None
+    except PermissionError:
+        raise DataError(f"{path} cannot be read: permission denied") from None
+    except zipfile.BadZipFile:
+        raise DataError(f"{path} is not an npz file ({_looks_like(path)}); get it again or check the path") from None
+    except (EOFError, OSError, NotImplementedError, RuntimeError, zipfile.error) as error:
+        raise DataError(f"{path} is damaged ({error}); get it again") from None
+
+
+def _check_sizes(path: Path, infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
+    total = sum(info.file_size for info in infos)
+    packed = sum(info.compress_size for info in infos)
+    if total > max_bytes:
+        raise DataError(f"{path} declares {total} bytes, but at most {max_bytes} are read")
+    if total > FREE_BYTES and total > MAX_RATIO * max(packed, 1):
+        raise DataError(f"{path} expands {total // max(packed, 1)}-fold, but at most {MAX_RATIO}-fold is read")
+
+
+def _check_names(path: Path, names: list[str], required: list[str], allowed: Iterable[str] | None) -> None:
+    if len(set(names)) != len(names):
+        raise DataError(f"{path} holds an array twice")
+    missing = [name for name in required if name not in names]
+    if missing:
+        raise DataError(f"{path} has no array '{missing[0]}'; it holds {', '.join(sorted(names)[:8]) or 'nothing'}")
+    if allowed is not None:
+        extra = sorted(set(names) - set(allowed))
+        if extra:
+            raise DataError(
+                f"{path} has an unexpected array '{extra[0][:60]}'; allowed are {', '.join(sorted(allowed))}"
+            )
+
+
+def _read_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
+    try:
+        with archive.open(info) as stream:
+            _check_header(path, info, stream)
+        with archive.open(info) as stream:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except (ValueError, TypeError, SyntaxError, MemoryError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"array '{info.filename[:60]}' of {path} cannot be read ({str(error)[:100]})") from None
+
+
+def _check_header(path: Path, info: zipfile.ZipInfo, stream: IO[bytes]) -> None:
+    """The header's shape must fit the bytes that follow it, so that a huge shape allocates nothing."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype.hasobject:
+        raise DataError(f"array '{info.filename[:60]}' of {path} holds Python objects; only plain numbers are read")
+    count = 1
+    for size in shape:
+        count *= int(size)
+    if count < 0 or count * dtype.itemsize > info.file_size:
+        raise DataError(
+            f"array '{info.filename[:60]}' of {path} declares shape {shape}, but holds {info.file_size} bytes"
+        )
+
+
+def _looks_like(path: Path) -> str:
+    with path.open("rb") as stream:
+        head = stream.read(512).lstrip().lower()
+    if not head:
+        return "it is empty"
+    if head.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
+        return "it is a web page"
+    if head.startswith(b"\x80"):
+        return "it looks like a pickle, which is never loaded"
+    return "its zip directory is missing or cut off"
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]]) -> Path:
+    """Write arrays to an npz file, byte for byte the same for the same arrays."""
+
+    def write(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in arrays.items():
+                # a fixed date, because the bytes are hashed
+                info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(info, "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
+
+    return write_atomic(path, write)
+
+
+def write_atomic(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]) -> Path:
+    """Call ``write`` with a stream whose bytes appear at ``path`` whole or not at all."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path

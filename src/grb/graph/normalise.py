@@ -1,0 +1,77 @@
+r"""Adjacency normalisations, each from an adjacency to an operator, differentiable in the edge values.
+
+With :math:`\tilde A = A + I` and :math:`\tilde d_i = \sum_j \tilde A_{ij}`. A power of a zero degree counts as zero, so
+isolated nodes stay finite.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from grb.graph.adjacency import Adjacency
+from grb.graph.sparse import CSR, Pattern, row_sums
+
+
+def gcn(adj: Adjacency) -> CSR:
+    r"""Kipf and Welling's :math:`\tilde D^{-1/2} \tilde A \tilde D^{-1/2}`.
+
+    References:
+        Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
+    """
+    return scaled(adj, left=-0.5, right=-0.5)
+
+
+def row(adj: Adjacency) -> CSR:
+    r"""The mean over a node and its neighbours, :math:`\tilde D^{-1} \tilde A`."""
+    return scaled(adj, left=-1.0, right=0.0)
+
+
+def raw(adj: Adjacency) -> CSR:
+    """The adjacency itself, as GIN's sum over neighbours uses it."""
+    return CSR(adj.pattern, adj.values, symmetric=True)
+
+
+def scaled(adj: Adjacency, *, left: float, right: float, self_loops: bool = True) -> CSR:
+    r"""General form :math:`\tilde D^{l} \tilde A \tilde D^{r}` (or with :math:`A, D` if ``self_loops`` is False)."""
+    dtype = torch.get_default_dtype() if adj.values is None else adj.values.dtype
+    degrees = row_sums(adj.pattern, adj.values).to(dtype)
+    pattern = adj.pattern
+    values = adj.values
+    if self_loops:
+        degrees = degrees + 1
+        pattern, values = with_self_loops(adj)
+    if values is None:
+        values = torch.ones(pattern.entries, dtype=dtype, device=adj.device)
+    if left:
+        values = values * _power(degrees, left)[pattern.row_ids]
+    if right:
+        values = values * _power(degrees, right)[pattern.indices]
+    return CSR(pattern, values, symmetric=left == right)
+
+
+def with_self_loops(adj: Adjacency) -> tuple[Pattern, Tensor | None]:
+    """Pattern and values of :math:`A + I`; the columns stay ascending, so symmetry is kept."""
+    pattern, n = adj.pattern, adj.n
+    nodes = torch.arange(n, device=adj.device, dtype=pattern.indices.dtype)
+    before = CSR(pattern, (pattern.indices < pattern.row_ids).to(torch.float64)) @ torch.ones(
+        n, dtype=torch.float64, device=adj.device
+    )
+    loops = pattern.indptr[:-1] + before.to(nodes.dtype) + nodes
+    entries = pattern.entries + n
+    places = torch.ones(entries, dtype=torch.bool, device=adj.device)
+    places[loops] = False
+    indices = torch.empty(entries, dtype=nodes.dtype, device=adj.device)
+    indices[places] = pattern.indices
+    indices[loops] = nodes
+    indptr = pattern.indptr + torch.arange(n + 1, device=adj.device, dtype=nodes.dtype)
+    looped = Pattern(indptr, indices, n, symmetric=pattern.symmetric)
+    if adj.values is None:
+        return looped, None
+    values = adj.values.new_ones(entries).masked_scatter(places, adj.values)
+    return looped, values
+
+
+def _power(degrees: Tensor, exponent: float) -> Tensor:
+    positive = degrees > 0
+    return torch.where(positive, torch.where(positive, degrees, 1.0) ** exponent, 0.0)

@@ -1,0 +1,285 @@
+r"""The one sparse kernel: :math:`y_i = \sum_{e \in \mathrm{row}(i)} w_e\, x_{\mathrm{col}(e)}` and its adjoints.
+
+Everything in grb that moves values along edges goes through two functions that are each other's
+derivative, so that gradients of any order exist for features and for edge values alike:
+
+* the product ``y = S(w) x``, computed by :func:`torch.nn.functional.embedding_bag` straight from the CSR arrays
+  (no message tensor, parallel over rows, the same bits every time for one number of threads);
+* the sampled product ``g_e = <a_row(e), b_col(e)>``, one inner product for every stored entry.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from grb.errors import DataError
+
+
+@runtime_checkable
+class Op(Protocol):
+    """A linear map over nodes: ``op @ x`` with ``x`` [columns, d], its transpose, and blocks of its rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def T(self) -> Op: ...  # noqa: N802
+    def __matmul__(self, x: Tensor) -> Tensor: ...
+    def rows(self, ids: Tensor) -> Op: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where the entries of a sparse matrix are: CSR arrays without values.
+
+    Args:
+        indptr: Start of every row in ``indices``, [rows + 1].
+        indices: Column of every entry, [entries].
+        columns: Number of columns.
+        symmetric: The pattern equals its transpose and the columns of every row are ascending.
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    columns: int
+    symmetric: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.columns
+
+    @property
+    def entries(self) -> int:
+        return len(self.indices)
+
+    @property
+    def device(self) -> torch.device:
+        return self.indptr.device
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Entries in every row, [rows]."""
+        return self.indptr.diff()
+
+    @cached_property
+    def row_ids(self) -> Tensor:
+        """Row of every entry, [entries]."""
+        rows = torch.arange(self.shape[0], dtype=self.indices.dtype, device=self.device)
+        return torch.repeat_interleave(rows, self.counts, output_size=self.entries)
+
+    @cached_property
+    def transposed(self) -> tuple[Pattern, Tensor]:
+        """The transposed pattern and, for each of its entries, the place of that entry here."""
+        if self.device.type == "cpu":
+            order = _csc_order(self)
+        else:
+            order = torch.argsort(self.indices, stable=True)
+        if self.symmetric:
+            return self, order
+        counts = torch.bincount(self.indices.long(), minlength=self.columns)
+        indptr = functional.pad(counts.cumsum(0), (1, 0)).to(self.indptr.dtype)
+        flipped = Pattern(indptr, self.row_ids[order], self.shape[0])
+        # the way back: where each entry of this pattern stands in the transposed one
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order), dtype=order.dtype, device=order.device)
+        object.__setattr__(flipped, "transposed", (self, back))
+        return flipped, order
+
+    def rows(self, ids: Tensor) -> tuple[Pattern, Tensor]:
+        """Some rows as a pattern of their own, and the place here of each of its entries."""
+        ids = ids.to(self.device)
+        counts = self.counts[ids]
+        indptr = functional.pad(counts.cumsum(0), (1, 0)).to(self.indptr.dtype)
+        total = int(indptr[-1])
+        shift = torch.repeat_interleave(self.indptr[:-1][ids] - indptr[:-1], counts, output_size=total)
+        places = torch.arange(total, dtype=shift.dtype, device=self.device) + shift
+        return Pattern(indptr, self.indices[places], self.columns), places
+
+    def to(self, device: torch.device | str) -> Pattern:
+        if torch.device(device) == self.device:
+            return self
+        return Pattern(self.indptr.to(device), self.indices.to(device), self.columns, self.symmetric)
+
+
+def _csc_order(pattern: Pattern) -> Tensor:
+    from scipy.sparse import csr_array
+
+    entries = np.arange(pattern.entries, dtype=np.int64)
+    matrix = csr_array((entries, pattern.indices.numpy(), pattern.indptr.numpy()), shape=pattern.shape)
+    return torch.from_numpy(matrix.tocsc().data)
+
+
+@dataclass
+class _Kept:
+    """A constant, and an operator's product with it once that is known."""
+
+    x: Tensor
+    product: Tensor | None = None
+    version: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class CSR:
+    """A sparse matrix as a linear operator, differentiable in what it multiplies and in its values.
+
+    Args:
+        pattern: Where the entries are.
+        values: Value of every entry, [entries]; None means that all are one.
+        symmetric: The matrix equals its transpose, so that one object serves both directions.
+
+    >>> pattern = Pattern(torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1]), columns=2)
+    >>> CSR(pattern, torch.tensor([2.0, 3.0, 4.0])) @ torch.eye(2)
+    tensor([[0., 2.],
+            [3., 4.]])
+    """
+
+    pattern: Pattern
+    values: Tensor | None = None
+    symmetric: bool = False
+    _kept: _Kept | None = field(default=None, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
+
+    @property
+    def device(self) -> torch.device:
+        return self.pattern.device
+
+    @cached_property
+    def T(self) -> CSR:  # noqa: N802
+        if self.symmetric:
+            return self
+        flipped, order = self.pattern.transposed
+        return CSR(flipped, None if self.values is None else self.values[order])
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        if x.shape[0] != self.shape[1]:
+            raise DataError(f"a {list(self.shape)} matrix cannot multiply {list(x.shape)}: sizes differ")
+        if x.dim() == 1:
+            return (self @ x.unsqueeze(1)).squeeze(1)
+        product: Tensor = _Product.apply(self.pattern, self.symmetric, self.values, x)
+        return product
+
+    def rows(self, ids: Tensor) -> CSR:
+        """The rows ``ids`` as a [len(ids), columns] operator."""
+        block, places = self.pattern.rows(ids)
+        return CSR(block, None if self.values is None else self.values[places])
+
+    def remembering(self, x: Tensor) -> CSR:
+        """The same operator, which computes its product with the constant ``x`` once and keeps it.
+
+        Features do not change while a model trains, so the first layer's product is the same in every epoch.
+        """
+        return CSR(self.pattern, self.values, self.symmetric, _Kept(x))
+
+    def known_product(self, x: Tensor) -> Tensor | None:
+        """``self @ x`` if this operator remembers ``x`` and nothing has changed since, else None."""
+        kept = self._kept
+        if kept is None or kept.x is not x or x.requires_grad:
+            return None
+        if self.values is not None and self.values.requires_grad:
+            return None
+        if kept.product is None or kept.version != x._version:
+            with torch.no_grad():
+                kept.product, kept.version = self @ x, x._version
+        return kept.product
+
+    def to(self, device: torch.device | str) -> CSR:
+        if torch.device(device) == self.device:
+            return self
+        values = None if self.values is None else self.values.to(device)
+        return CSR(self.pattern.to(device), values, self.symmetric)
+
+
+def sampled_product(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
+    r"""Inner product :math:`\langle a_i, b_j \rangle` for every entry (i, j) of a pattern.
+
+    Args:
+        pattern: Where to compute, [rows, columns].
+        a: [rows, d].
+        b: [columns, d].
+
+    Returns:
+        [entries], differentiable in ``a`` and ``b``.
+    """
+    sampled: Tensor = _Sampled.apply(pattern, a, b)
+    return sampled
+
+
+def row_sums(pattern: Pattern, values: Tensor | None) -> Tensor:
+    """Sum of the values of every row, [rows]; differentiable in the values."""
+    if values is None:
+        return pattern.counts.to(torch.get_default_dtype())
+    ones = torch.ones(pattern.columns, dtype=values.dtype, device=values.device)
+    return CSR(pattern, values) @ ones
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, pattern: Pattern, symmetric: bool, values: Tensor | None, x: Tensor
+    ) -> Tensor:
+        ctx.pattern, ctx.symmetric = pattern, symmetric
+        ctx.save_for_backward(values, x if values is not None and values.requires_grad else None)
+        return _gather_sum(pattern, values, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor | None, Tensor | None]:  # type: ignore[override]
+        values, x = ctx.saved_tensors
+        grad = grad.contiguous()
+        grad_x = CSR(ctx.pattern, values, ctx.symmetric).T @ grad if ctx.needs_input_grad[3] else None
+        grad_values = sampled_product(ctx.pattern, grad, x) if ctx.needs_input_grad[2] else None
+        return None, None, grad_values, grad_x
+
+
+class _Sampled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.pattern = pattern
+        ctx.save_for_backward(a, b)
+        return _inner_products(pattern, a, b)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None, Tensor | None]:  # type: ignore[override]
+        a, b = ctx.saved_tensors
+        weighted = CSR(ctx.pattern, grad.contiguous())
+        grad_a = weighted @ b if ctx.needs_input_grad[1] else None
+        grad_b = weighted.T @ a if ctx.needs_input_grad[2] else None
+        return None, grad_a, grad_b
+
+
+def _gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
+    rows = pattern.shape[0]
+    if rows == 0 or pattern.entries == 0 or x.shape[1] == 0:
+        return x.new_zeros(rows, x.shape[1])
+    if x.stride(1) != 1:
+        x = x.contiguous()
+    weights = None if values is None else values.detach().to(x.dtype)
+    return functional.embedding_bag(
+        pattern.indices, x.detach(), pattern.indptr, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
+
+
+def _inner_products(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
+    if pattern.entries == 0 or a.shape[1] == 0:
+        return a.new_zeros(pattern.entries)
+    _silence_beta_warning()
+    zeros = a.new_zeros(pattern.entries)
+    where = torch.sparse_csr_tensor(pattern.indptr, pattern.indices, zeros, pattern.shape, check_invariants=False)
+    return torch.sparse.sampled_addmm(where, a.contiguous(), b.contiguous().T, beta=0.0).values()
+
+
+@lru_cache(maxsize=1)
+def _silence_beta_warning() -> None:
+    """torch says once per process that CSR tensors are in beta; our use is covered by tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1), check_invariants=True)

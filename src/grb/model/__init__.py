@@ -1,0 +1,1 @@
+"""Models: what grb asks of one, and our own on the sparse kernel."""

@@ -1,0 +1,159 @@
+"""What a model is to grb, and the small base class that our own models share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from grb.errors import DataError
+from grb.graph import CSR, Adjacency, Graph, Op
+from grb.model.layers import Dropout
+
+State = tuple[Tensor, ...]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Any ``nn.Module`` with these two methods; ``stages`` is optional and buys incremental evaluation."""
+
+    def prepare(self, adj: Adjacency) -> Any:
+        """What ``forward`` needs of a graph's edges, made once per graph."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        """Logits, [n, classes]."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A step in which every row of the result depends on the same row of the state alone."""
+
+    apply: Callable[[State], State]
+
+
+@dataclass(frozen=True)
+class Propagate:
+    """A step that replaces one tensor of the state by its product with one of the prepared operators."""
+
+    slot: int = 0
+    op: int = 0
+
+
+Stage = Rows | Propagate
+
+
+class GraphModel(nn.Module):
+    """Base of our models: remembers how it was made, so that a checkpoint can rebuild it.
+
+    A subclass sets ``name`` (its catalogue name) and ``params`` (its constructor's arguments as plain values).
+    """
+
+    name: ClassVar[str]
+    params: Mapping[str, Any]
+
+    def prepare(self, adj: Adjacency) -> Any:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        raise NotImplementedError
+
+    def stages(self) -> list[Stage] | None:
+        """The forward pass in evaluation mode as row-wise and propagating steps, or None."""
+        return None
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights; without a generator torch's global one is used, as usual in torch."""
+        for module in self.children():
+            _reset(module, generator)
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def _reset(module: nn.Module, generator: torch.Generator | None) -> None:
+    if isinstance(module, nn.ModuleList | nn.Sequential | nn.ModuleDict):
+        for child in module.children():
+            _reset(child, generator)
+    elif isinstance(module, nn.LayerNorm | nn.BatchNorm1d):
+        module.reset_parameters()
+    elif hasattr(module, "reset_parameters"):
+        module.reset_parameters(generator)
+
+
+def run_stages(stages: Sequence[Stage], x: Tensor, ops: Op | Sequence[Op]) -> Tensor:
+    """The full forward pass by its stages; what a model's own ``forward`` must equal."""
+    listed = ops if isinstance(ops, Sequence) else [ops]
+    state: State = (x,)
+    for stage in stages:
+        if isinstance(stage, Rows):
+            state = stage.apply(state)
+        else:
+            moved = listed[stage.op] @ state[stage.slot]
+            state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
+    return state[0]
+
+
+def hidden_sizes(hidden_features: int | Sequence[int], n_layers: int | None) -> list[int]:
+    """Hidden widths from a list, or from one width and the number of convolutions (one more than hidden layers)."""
+    if isinstance(hidden_features, int):
+        if n_layers is None:
+            n_layers = 2
+        sizes = [hidden_features] * (n_layers - 1)
+    else:
+        sizes = [int(size) for size in hidden_features]
+        if n_layers is not None and n_layers != len(sizes) + 1:
+            raise DataError(
+                f"n_layers={n_layers} does not fit {len(sizes)} hidden sizes, which make {len(sizes) + 1} layers"
+            )
+    if not sizes or min(sizes) < 1:
+        raise DataError(f"hidden sizes are {sizes}, but at least one and all positive are needed")
+    return sizes
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and no gradients inside; the training mode of every module is restored afterwards."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def predict(model: nn.Module, graph: Graph) -> Tensor:
+    """Logits of every node in evaluation mode, [n, classes]."""
+    with evaluating(model):
+        logits: Tensor = model(graph.x, model.prepare(graph.adj))  # type: ignore[operator]
+    return logits
+
+
+def use_generator(model: nn.Module, generator: torch.Generator | None) -> None:
+    """Let all dropout layers of ours draw from ``generator`` (None: torch's global one)."""
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.generator = generator
+
+
+@contextmanager
+def dropout_rate(model: nn.Module, rate: float | None) -> Iterator[None]:
+    """Another dropout rate inside; None keeps each layer's own."""
+    layers = [module for module in model.modules() if isinstance(module, Dropout | nn.Dropout)]
+    before = [layer.p for layer in layers]
+    if rate is not None:
+        if not 0 <= rate < 1:
+            raise DataError(f"dropout is {rate}, but must be at least 0 and below 1")
+        for layer in layers:
+            layer.p = rate
+    try:
+        yield
+    finally:
+        for layer, rate_before in zip(layers, before, strict=True):
+            layer.p = rate_before

@@ -1,0 +1,67 @@
+"""Models by name with the papers' settings: ``gcn``, ``gcn+ln``, or ``package.module:Class``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from grb.catalogue import canonical, preset, resolve
+from grb.errors import DataError
+
+# datasets without a table of their own are trained with the settings of grb-cora
+FALLBACK = "grb-cora"
+# the graph-free baseline is not in the tables: it gets the settings of GCN
+BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to make and train one model on one dataset."""
+
+    model: str
+    params: dict[str, Any] = field(default_factory=dict)
+    lr: float = 0.01
+    epochs: int = 2000
+    patience: int = 100
+
+    def override(self, **changes: Any) -> Settings:
+        """With other values for lr, epochs and patience (None keeps ours); all else goes to the model."""
+        known = {key: changes.pop(key) for key in ("lr", "epochs", "patience") if changes.get(key) is not None}
+        for key in ("lr", "epochs", "patience"):
+            changes.pop(key, None)
+        return replace(self, **known, params={**self.params, **changes})
+
+
+def split_name(name: str) -> tuple[str, bool]:
+    """The catalogue name of a model and whether ``+ln`` asks for its layer norm."""
+    base, plus, suffix = name.partition("+")
+    if plus and suffix != "ln":
+        raise DataError(f"model '{name}' has the suffix '+{suffix}', but only '+ln' is known")
+    return (base if ":" in base else canonical("model", base)), bool(plus)
+
+
+def settings(name: str, dataset: str) -> Settings:
+    """The papers' settings for a model on a dataset (Tables 6 to 10); those of grb-cora for any other dataset."""
+    base, norm = split_name(name)
+    full = f"{base}+ln" if norm else base
+    tables = preset("models")
+    table = tables.get(dataset, tables[FALLBACK])
+    row = dict(table.get(full) or table.get(BORROWED.get(full, ""), None) or tables[FALLBACK]["gcn"])
+    row.pop("parameters", None)
+    lr, hidden = row.pop("lr"), row.pop("hidden")
+    params = {"hidden_features": hidden, **row, **({"layer_norm": True} if norm else {})}
+    return Settings(full, params, lr, **tables["training"])
+
+
+def build(chosen: Settings, in_features: int, out_features: int, generator: torch.Generator | None = None) -> nn.Module:
+    """A new model with weights drawn from ``generator``."""
+    base, _ = split_name(chosen.model)
+    maker = resolve("model", base)
+    try:
+        model: nn.Module = maker(in_features, out_features, **chosen.params, generator=generator)
+    except TypeError as error:
+        raise DataError(f"model '{chosen.model}' does not take these parameters: {error}") from None
+    return model

@@ -1,0 +1,125 @@
+"""Layers that several models share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grb.errors import DataError
+from grb.graph import CSR, Op
+
+
+class Linear(nn.Module):
+    """``x W + b`` for dense or sparse ``x``, Xavier-normal weights with the gain of relu, zero bias.
+
+    The weight is kept as [in, out], so that a sparse ``x`` multiplies it by the sparse kernel as it is.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(in_features, out_features))
+        self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        nn.init.xavier_normal_(self.weight, gain=math.sqrt(2.0), generator=generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor | CSR) -> Tensor:
+        if isinstance(x, CSR):
+            product = x @ self.weight
+            return product if self.bias is None else product + self.bias
+        if self.bias is None:
+            return x @ self.weight
+        return torch.addmm(self.bias, x, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}, bias={self.bias is not None}"
+
+
+class GraphConv(nn.Module):
+    r"""One graph convolution :math:`\hat A X W + b`, multiplied in the cheaper order."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = Linear(in_features, out_features)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        self.linear.reset_parameters(generator)
+
+    def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        rows, columns = self.linear.weight.shape
+        if isinstance(x, Tensor):
+            known = op.known_product(x) if isinstance(op, CSR) else None
+            if known is not None:
+                return self.linear(known)
+            if rows <= columns:
+                return self.linear(op @ x)
+        assert self.linear.bias is not None
+        return op @ self.transform(x) + self.linear.bias
+
+    def transform(self, x: Tensor | CSR) -> Tensor:
+        return x @ self.linear.weight
+
+    def add_bias(self, x: Tensor) -> Tensor:
+        assert self.linear.bias is not None
+        return x + self.linear.bias
+
+
+class Dropout(nn.Module):
+    """Dropout whose masks come from random bits: fresh and independent at every call, from an explicit generator.
+
+    ``torch.nn.functional.dropout`` draws one Bernoulli number per entry, which was a third of a training step at
+    cora size. Here one 64-bit number serves eight entries (four if the rate is no multiple of 1/256). A rate is
+    rounded to a multiple of 1/65536 at most, and the survivors are scaled by exactly that rate.
+    """
+
+    def __init__(self, p: float = 0.0, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise DataError(f"dropout is {p}, but must be at least 0 and below 1")
+        self.p = p
+        self.generator = generator
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        keep, scale = keep_mask(x.shape, self.p, x.device, self.generator)
+        dropped: Tensor = _MaskedScale.apply(x, keep, scale)
+        return dropped
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+def keep_mask(
+    shape: torch.Size, p: float, device: torch.device, generator: torch.Generator | None
+) -> tuple[Tensor, float]:
+    """Which entries survive, and the factor that keeps the expectation."""
+    if device.type != "cpu":
+        return torch.rand(shape, device=device, generator=generator) >= p, 1 / (1 - p)
+    count = shape.numel()
+    whole = round(p * 256)
+    width = 1 if whole == p * 256 else 2
+    words = torch.empty(-(-count * width // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    if width == 1:
+        return words.view(torch.uint8)[:count].view(shape) >= whole, 256 / (256 - whole)
+    whole = round(p * 65536)
+    return words.view(torch.int16)[:count].view(shape) >= whole - 32768, 65536 / (65536 - whole)
+
+
+class _MaskedScale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, keep: Tensor, scale: float) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(keep)
+        ctx.scale = scale
+        return (x * keep).mul_(scale)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        (keep,) = ctx.saved_tensors
+        return (grad * keep).mul_(ctx.scale), None, None

@@ -1,0 +1,216 @@
+"""The one training loop."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from grb.dataset.view import View
+from grb.errors import DataError, GRBError
+from grb.graph import CSR, Graph
+from grb.model.base import evaluating, use_generator
+from grb.trainer.stop import Best
+
+log = logging.getLogger(__name__)
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Augment = Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]
+
+
+class TrainingError(GRBError):
+    """Training that cannot go on; the sentence says what to try."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch gave; scores are None where the epoch was not evaluated."""
+
+    number: int
+    loss: float
+    val_score: float | None
+    val_loss: float | None
+    lr: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a training went."""
+
+    best_epoch: int
+    best_score: float | None
+    epochs: int
+    seconds: float
+    stopped: str
+    history: tuple[Epoch, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """What one forward pass needs, with the rows that count."""
+
+    x: Tensor | CSR
+    op: Any
+    y: Tensor
+    ids: Tensor | None  # None: all rows
+
+    def rows(self, logits: Tensor) -> Tensor:
+        return logits if self.ids is None else logits[self.ids]
+
+
+def fit(
+    model: nn.Module,
+    view: View,
+    *,
+    optimizer: torch.optim.Optimizer,
+    epochs: int,
+    generator: torch.Generator,
+    loss: Loss | None = None,
+    patience: int | None = None,
+    eval_every: int = 1,
+    metric: Callable[[Tensor, Tensor], float] | None = None,
+    scheduler: Any = None,
+    augment: Augment | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Fit:
+    """Train a model on what a view shows and leave it with the weights of its best validation epoch.
+
+    An inductive view trains on the sub-graph of the training nodes, normalised by its own degrees, and validates on
+    the sub-graph of training and validation nodes; a transductive view does both on the whole visible graph.
+
+    Args:
+        model: Anything with ``prepare`` and ``forward``; left in evaluation mode.
+        view: From ``Dataset.defender_view()`` or ``transductive_view()``.
+        optimizer: Over the model's parameters.
+        epochs: Steps at most.
+        generator: Draws dropout masks and whatever ``augment`` needs.
+        loss: Of logits and labels; cross-entropy (or its multi-label form) if not given. ``nll_loss`` and
+            ``binary_cross_entropy`` get log-probabilities and probabilities.
+        patience: Stop after so many epochs without a better validation score; None never stops early.
+        eval_every: Validate every so many epochs.
+        metric: Of logits and labels, higher is better; accuracy (or micro-F1) if not given.
+        scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation score.
+        augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the graph it
+            returns, whose first nodes are those of the graph it got. Adversarial training is one.
+        on_epoch: Called with every :class:`Epoch`, for progress.
+    """
+    if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
+        raise DataError(f"epochs={epochs}, eval_every={eval_every}, patience={patience} must all be at least 1")
+    start = time.perf_counter()
+    objective = _on_logits(loss, view.labels)
+    score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
+    graph, ids = view.training_graph()
+    train = _inputs(model, graph, None if len(ids) == graph.n else ids)
+    held_out = _inputs(model, view.graph, view.val) if len(view.val) else None
+    use_generator(model, generator)
+    best, history, stopped = Best(), [], "all epochs done"
+    try:
+        for epoch in range(epochs):
+            if augment is not None:
+                train = _augmented(model, augment(model, graph, ids, epoch, generator), graph, ids)
+            value = _step(model, train, objective, optimizer, epoch)
+            val_score = val_loss = None
+            if held_out is not None and (epoch % eval_every == 0 or epoch == epochs - 1):
+                val_score, val_loss = _validate(model, held_out, score, objective)
+                best.update(epoch, val_score, val_loss, model)
+            _schedule(scheduler, val_score)
+            history.append(Epoch(epoch, value, val_score, val_loss, optimizer.param_groups[0]["lr"]))
+            if on_epoch is not None:
+                on_epoch(history[-1])
+            if patience is not None and held_out is not None and epoch - best.epoch >= patience:
+                stopped = f"no better validation score for {patience} epochs"
+                break
+    finally:
+        use_generator(model, None)
+    best.restore(model)
+    model.eval()
+    found = best.epoch >= 0
+    log.debug("trained %d epochs, best %d, %s", len(history), best.epoch, stopped)
+    return Fit(
+        best.epoch if found else len(history) - 1,
+        best.score if found else None,
+        len(history),
+        time.perf_counter() - start,
+        stopped,
+        tuple(history),
+    )
+
+
+def _inputs(model: nn.Module, graph: Graph, ids: Tensor | None, *, repeated: bool = True) -> _Inputs:
+    assert graph.y is not None
+    op = model.prepare(graph.adj)  # type: ignore[operator]
+    if repeated and isinstance(graph.x, Tensor):
+        op = _remembering(op, graph.x)
+    return _Inputs(graph.x, op, graph.y if ids is None else graph.y[ids], ids)
+
+
+def _remembering(op: Any, x: Tensor) -> Any:
+    if isinstance(op, CSR):
+        return op.remembering(x)
+    if isinstance(op, Sequence):
+        return type(op)(_remembering(part, x) for part in op)  # type: ignore[call-arg]
+    return op
+
+
+def _augmented(model: nn.Module, changed: Graph, graph: Graph, ids: Tensor) -> _Inputs:
+    if changed.n < graph.n:
+        raise DataError(f"augment returned {changed.n} nodes, but must keep the {graph.n} it was given")
+    return _inputs(model, changed, ids, repeated=False)
+
+
+def _step(model: nn.Module, inputs: _Inputs, objective: Loss, optimizer: torch.optim.Optimizer, epoch: int) -> float:
+    model.train()
+    optimizer.zero_grad(set_to_none=True)
+    loss = objective(inputs.rows(model(inputs.x, inputs.op)), inputs.y)
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise TrainingError(f"the training loss became {value} in epoch {epoch}; try a smaller learning rate")
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return value
+
+
+def _validate(
+    model: nn.Module, inputs: _Inputs, score: Callable[[Tensor, Tensor], float], objective: Loss
+) -> tuple[float, float]:
+    with evaluating(model):
+        logits = inputs.rows(model(inputs.x, inputs.op))
+        return float(score(logits, inputs.y)), float(objective(logits, inputs.y))
+
+
+def _schedule(scheduler: Any, val_score: float | None) -> None:
+    if scheduler is None:
+        return
+    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+        if val_score is not None:
+            scheduler.step(val_score)
+    else:
+        scheduler.step()
+
+
+def _on_logits(loss: Loss | None, labels: Tensor) -> Loss:
+    """The loss as a function of logits, whatever torch expects it to be fed with."""
+    if loss is None:
+        return functional.cross_entropy if labels.dim() == 1 else functional.binary_cross_entropy_with_logits
+    if loss is functional.nll_loss or isinstance(loss, nn.NLLLoss):
+        return lambda logits, y: loss(functional.log_softmax(logits, dim=-1), y)
+    if loss is functional.binary_cross_entropy or isinstance(loss, nn.BCELoss):
+        return lambda logits, y: loss(torch.sigmoid(logits), y)
+    return loss
+
+
+def _accuracy(logits: Tensor, y: Tensor) -> float:
+    return float((logits.argmax(1) == y).float().mean())
+
+
+def _micro_f1(logits: Tensor, y: Tensor) -> float:
+    from grb.metric import f1
+
+    return f1(logits > 0, y)

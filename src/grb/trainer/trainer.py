@@ -1,0 +1,129 @@
+"""The Trainer of the GRB paper's Figure 3, a short caller of the one loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from grb import metric as metrics
+from grb.dataset import Dataset
+from grb.errors import DataError
+from grb.model.base import dropout_rate, predict
+from grb.trainer.checkpoint import save_model
+from grb.trainer.loop import Epoch, Fit, Loss, fit
+
+
+class Trainer:
+    """Train and evaluate models on one dataset.
+
+    Args:
+        dataset: A :class:`grb.dataset.Dataset`.
+        optimizer: Over the parameters of the model that will be trained.
+        loss: Of the model's output and the labels; ``nll_loss`` gets log-probabilities although models give logits.
+        lr_scheduler: Multiply the learning rate by ``lr_factor`` when validation has not improved for ``lr_patience``.
+        lr_patience: Evaluations without improvement before that.
+        lr_factor: By what the rate is multiplied.
+        lr_min: The rate never falls below it.
+        early_stop: Stop when validation has not improved for ``early_stop_patience`` epochs.
+        early_stop_patience: Epochs without improvement before that.
+        eval_metric: Of logits and labels, higher is better; accuracy if not given.
+        device: Where to train, for instance ``"cuda"``.
+        seed: Of the dropout masks.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        optimizer: torch.optim.Optimizer,
+        loss: Loss | None = None,
+        *,
+        lr_scheduler: bool = False,
+        lr_patience: int = 100,
+        lr_factor: float = 0.75,
+        lr_min: float = 1e-5,
+        early_stop: bool = False,
+        early_stop_patience: int = 100,
+        eval_metric: Callable[[Tensor, Tensor], float] | None = None,
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+    ) -> None:
+        self.dataset = dataset
+        self.optimizer = optimizer
+        self.loss = loss
+        self.scheduler = (
+            torch.optim.lr_scheduler.ReduceLROnPlateau(
+                optimizer, mode="max", patience=lr_patience, factor=lr_factor, min_lr=lr_min
+            )
+            if lr_scheduler
+            else None
+        )
+        self.patience = early_stop_patience if early_stop else None
+        self.eval_metric = eval_metric
+        self.device = torch.device(device)
+        self.seed = seed
+
+    def train(
+        self,
+        model: nn.Module,
+        n_epoch: int,
+        *,
+        train_mode: Literal["inductive", "transductive"] = "inductive",
+        dropout: float | None = None,
+        eval_every: int = 1,
+        save_dir: str | os.PathLike[str] | None = None,
+        save_name: str = "model.safetensors",
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> Fit:
+        """Train for at most ``n_epoch`` epochs; the model ends with its best validation weights, in evaluation mode.
+
+        Args:
+            model: The model whose parameters the optimizer has.
+            n_epoch: Epochs at most.
+            train_mode: ``inductive`` (no test node is seen) or ``transductive`` (no test label is seen).
+            dropout: Rate for this run instead of the model's own.
+            eval_every: Validate every so many epochs.
+            save_dir: Where to write the trained model, if anywhere.
+            save_name: File name there.
+            on_epoch: Called after each epoch, for progress.
+        """
+        if train_mode not in ("inductive", "transductive"):
+            raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
+        ours = {id(parameter) for parameter in model.parameters()}
+        if not any(id(parameter) in ours for group in self.optimizer.param_groups for parameter in group["params"]):
+            raise DataError("the optimizer has none of this model's parameters; make it with model.parameters()")
+        view = self.dataset.defender_view() if train_mode == "inductive" else self.dataset.transductive_view()
+        model.to(self.device)
+        with dropout_rate(model, dropout):
+            result = fit(
+                model,
+                view.to(self.device),
+                optimizer=self.optimizer,
+                loss=self.loss,
+                epochs=n_epoch,
+                patience=self.patience,
+                eval_every=eval_every,
+                metric=self.eval_metric,
+                scheduler=self.scheduler,
+                generator=torch.Generator(self.device).manual_seed(self.seed),
+                on_epoch=on_epoch,
+            )
+        if save_dir is not None:
+            save_model(model, Path(save_dir) / save_name)
+        return result
+
+    def inference(self, model: nn.Module) -> Tensor:
+        """Logits of all nodes of the whole graph, [n, classes]."""
+        return predict(model, self.dataset.graph.to(self.device)).cpu()
+
+    def evaluate(self, model: nn.Module, mask: Tensor | None = None) -> float:
+        """Score on the nodes of a mask (the dataset's test mask if not given), each met in the whole graph."""
+        mask = self.dataset.test_mask if mask is None else mask
+        logits, y = self.inference(model)[mask], self.dataset.labels[mask]
+        if self.eval_metric is not None:
+            return float(self.eval_metric(logits, y))
+        return metrics.accuracy(logits, y) if y.dim() == 1 else metrics.f1(logits > 0, y)

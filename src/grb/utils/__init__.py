@@ -1,0 +1,1 @@
+"""Import paths of the papers' era; nothing inside grb imports them."""

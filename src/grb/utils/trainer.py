@@ -1,0 +1,1 @@
+from grb.trainer.trainer import Trainer as Trainer

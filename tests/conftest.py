@@ -1,0 +1,39 @@
+"""Hypothesis profiles, and an environment in which no test writes into the home directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True)
+settings.register_profile("stress", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# at import, because skip conditions such as helpers.needs_grb_cora are evaluated while test files are imported
+_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+if "GRB_DATA" not in os.environ and _DATA.is_dir():
+    os.environ["GRB_DATA"] = str(_DATA)
+
+# one home per process, so that xdist workers do not meet in it; subprocesses of a test inherit it
+_HOME = tempfile.mkdtemp(prefix="grb-tests-")
+os.environ["GRB_HOME"] = _HOME
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(_HOME, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    gpu = [item for item in items if "gpu" in item.keywords]
+    if not gpu:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in gpu:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
