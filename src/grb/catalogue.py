@@ -35,6 +35,15 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
     },
     "model": {
         "gcn": Entry("grb.model.torch.gcn:GCN", "graph convolutional network (Kipf and Welling 2017)"),
+        "gat": Entry("grb.model.torch.gat:GAT", "graph attention network (Veličković et al. 2018)"),
+        "gin": Entry("grb.model.torch.gin:GIN", "graph isomorphism network (Xu et al. 2019)"),
+        "appnp": Entry(
+            "grb.model.torch.appnp:APPNP", "personalised propagation of predictions (Gasteiger et al. 2019)"
+        ),
+        "tagcn": Entry("grb.model.torch.tagcn:TAGCN", "topology-adaptive convolutions (Du et al. 2017)"),
+        "graphsage": Entry("grb.model.torch.graphsage:GraphSAGE", "GraphSAGE (Hamilton et al. 2017)", ("sage",)),
+        "sgcn": Entry("grb.model.torch.sgcn:SGCN", "simplified convolutions, GRB's variant (Wu et al. 2019)"),
+        "sgc": Entry("grb.model.torch.sgcn:SGC", "simplified convolutions as in their paper (Wu et al. 2019)"),
         "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
     },
 }
@@ -86,5 +95,5 @@ def preset(name: str) -> Any:
     """A table of the papers from the package's own ``presets/<name>.yaml``; treat it as read-only."""
     import yaml
 
-    text = resources.files("grb").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
+    text = resources.files("grb").joinpath("presets").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.safe_load(text)

@@ -115,9 +115,8 @@ class Dataset:
         assert isinstance(raw.x, Tensor)
         self.feature_scale = FeatureScale.fit(feat_norm, raw.x)
         self.graph = raw.with_features(self.feature_scale.apply(raw.x))
-        labels = self.labels
-        visible = labels[labels >= 0] if labels.dim() == 1 else labels
-        self.num_classes = int(visible.max()) + 1 if labels.dim() == 1 and len(visible) else int(labels.shape[-1])
+        _check_labelled(self.labels, split)
+        self.num_classes = int(self.labels.max()) + 1 if self.labels.dim() == 1 else int(self.labels.shape[1])
         self._frozen = True
 
     def __setattr__(self, key: str, value: Any) -> None:
@@ -388,6 +387,14 @@ def load_dataset(
     return dataset.with_mode(mode)
 
 
+def _check_labelled(labels: Tensor, split: Split) -> None:
+    """Labels may be hidden (-1) where no part of the split needs them."""
+    used = torch.cat([split.train, split.val, split.test["full"]])
+    if labels.dim() == 1 and (labels[used] < 0).any():
+        node = int(used[labels[used] < 0][0])
+        raise DataError(f"node {node} is in the split, but its label is hidden (-1); leave it out or give its label")
+
+
 def _difficulty(mode: str) -> Difficulty:
     if mode not in DIFFICULTIES:
         raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
@@ -401,7 +408,7 @@ def _embedded(name: str) -> tuple[Graph, Split, list[str]]:
     n = len(arrays.labels)
     adj, notes = adjacency_from_csr(arrays.indptr, arrays.indices, None, (n, n))
     graph = Graph.build(adj, arrays.features, arrays.labels)[0]
-    test = {band: getattr(arrays, f"index_test_{band}") for band in DIFFICULTIES[:3]}
+    test: dict[str, Any] = {band: getattr(arrays, f"index_test_{band}") for band in DIFFICULTIES[:3]}
     return graph, Split.build(arrays.index_train, arrays.index_val, test, n), notes
 
 
@@ -412,7 +419,9 @@ def _read_directory(directory: Path) -> tuple[Graph, Split, list[str]]:
     adj, notes = adjacency_from_csr(stored["indptr"], stored["indices"], stored["data"], stored["shape"])
     graph = Graph.build(adj, check_features(features, adj.n), labels)[0]
     index = read_npz(directory / "index.npz", required=["index_train", "index_val"])
-    test = {band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3] if f"index_test_{band}" in index}
+    test: dict[str, Any] = {
+        band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3] if f"index_test_{band}" in index
+    }
     if "index_test" in index:
         test["full"] = index["index_test"]
     return graph, Split.build(index["index_train"], index["index_val"], test, graph.n), notes
@@ -432,7 +441,7 @@ def _check_statistics(name: str, graph: Graph) -> None:
 
 def _difficulty_split(graph: Graph, seed: int) -> Split:
     index = difficulty_split(graph.adj.degrees.numpy(), np.random.default_rng(seed))
-    bands = {band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3]}  # type: ignore[literal-required]
+    bands: dict[str, Any] = {band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3]}  # type: ignore[literal-required]
     return Split.build(index["index_train"], index["index_val"], bands, graph.n)
 
 
@@ -443,6 +452,8 @@ def _given_split(split: Mapping[str, Any], n: int) -> Split:
         raise UnknownName("part of a split", unknown[0], allowed, advice=f"Allowed: {', '.join(sorted(allowed))}.")
     if "train" not in split:
         raise DataError("a split needs 'train'")
+    if "test" in split and "full" in split:
+        raise DataError("a split has 'test' and 'full', which are two names of the same set; give one")
     parts = {name: _ids(ids, n, name) for name, ids in split.items()}
     test = {("full" if name == "test" else name): ids for name, ids in parts.items() if name not in ("train", "val")}
     return Split.build(parts["train"], parts.get("val", []), test, n)

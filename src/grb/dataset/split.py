@@ -61,7 +61,7 @@ def difficulty_split(
     n = len(degrees)
     n_train, n_test, n_cut = (_whole(share, n) for share in (train, test, cut))
     bounds = [n_cut + band * (n - 2 * n_cut) // 3 for band in range(4)]
-    _check_sizes(n, n_train, n_test, narrowest=min(np.diff(bounds)))
+    _check_sizes(n, n_train, n_test, narrowest=int(min(np.diff(bounds))))
 
     ranked = _shuffled(np.arange(n), generator)
     ranked = ranked[np.argsort(degrees[ranked], kind="stable")]

@@ -43,7 +43,7 @@ class View:
         """The graph that training sees, and the ids of the training nodes in it."""
         if not self.inductive:
             return self.graph, self.train
-        return self.graph.subgraph(self.train), torch.arange(len(self.train))
+        return self.graph.subgraph(self.train), torch.arange(len(self.train), device=self.train.device)
 
     def to(self, device: torch.device | str) -> View:
         return View(

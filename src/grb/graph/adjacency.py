@@ -79,7 +79,7 @@ class Adjacency:
             n: New number of nodes; a smaller one cuts off the last nodes and their edges.
         """
         rows, cols, values = self.pattern.row_ids.long(), self.pattern.indices.long(), self.values
-        keep = torch.ones(len(rows), dtype=torch.bool)
+        keep = torch.ones(len(rows), dtype=torch.bool, device=self.device)
         if drop.numel():
             both = torch.cat([drop, drop.flip(0)], dim=1)
             keep[torch.searchsorted(self.keys, both[0] * self.n + both[1])] = False
@@ -97,8 +97,8 @@ class Adjacency:
 
     def subgraph(self, nodes: Tensor) -> Adjacency:
         """Induced by ``nodes`` (distinct ids), renumbered 0.. in the order given."""
-        new_id = torch.full((self.n,), -1, dtype=torch.int64)
-        new_id[nodes] = torch.arange(len(nodes))
+        new_id = torch.full((self.n,), -1, dtype=torch.int64, device=self.device)
+        new_id[nodes] = torch.arange(len(nodes), device=self.device)
         rows, cols = new_id[self.pattern.row_ids.long()], new_id[self.pattern.indices.long()]
         keep = (rows >= 0) & (cols >= 0)
         rows, cols = rows[keep], cols[keep]

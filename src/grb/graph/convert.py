@@ -103,7 +103,7 @@ def from_pyg(data: Any, *, mode: Mode = "strict") -> tuple[Graph, list[str]]:
     weight = getattr(data, "edge_weight", None)
     edge_index = data.edge_index.detach().cpu().numpy()
     adj, notes = adjacency_from_edges(edge_index, n, values=weight, mode=mode, directed=True)
-    x = data.x if getattr(data, "x", None) is not None else np.ones((n, 1), dtype=np.float32)
+    x: Any = data.x if getattr(data, "x", None) is not None else np.ones((n, 1), dtype=np.float32)
     y = getattr(data, "y", None)
     if y is not None and y.dim() == 2 and y.shape[1] == 1:
         y = y.squeeze(1)

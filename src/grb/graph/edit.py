@@ -19,6 +19,7 @@ from grb.graph.sparse import CSR, Pattern
 
 FORMAT = 1
 MAX_EDIT_BYTES = 2 * 2**30
+MAX_NODES = 2**31
 _ARRAYS = ("add", "drop", "new_x", "set_ids", "set_x", "meta")
 
 
@@ -57,12 +58,15 @@ class GraphEdit:
     cut: int = 0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.n < MAX_NODES:
+            raise DataError(f"an edit is for {self.n} nodes, but 0 to {MAX_NODES - 1} are possible")
         if not 0 <= self.cut <= self.n:
             raise DataError(f"an edit cuts {self.cut} nodes, but the graph has {self.n}")
         object.__setattr__(self, "add", _canonical(self.add, self.n_after, "add"))
         object.__setattr__(self, "drop", _canonical(self.drop, self.base, "drop"))
         if self.new_x is not None:
-            _check_rows(self.new_x, "new_x")
+            rows = _checked_rows(self.new_x, "new_x")
+            object.__setattr__(self, "new_x", rows if len(rows) else None)
         if (self.set_ids is None) != (self.set_x is None):
             raise DataError("set_ids and set_x go together: give both or neither")
         if self.set_ids is not None and self.set_x is not None:
@@ -72,8 +76,8 @@ class GraphEdit:
             raise DataError("an edit both adds and drops the same edge")
 
     def _sort_rows(self, ids: Tensor, rows: Tensor) -> None:
-        _check_rows(rows, "set_x")
-        if ids.dim() != 1 or ids.is_floating_point() or len(ids) != len(rows):
+        rows = _checked_rows(rows, "set_x")
+        if ids.dim() != 1 or not _whole(ids) or len(ids) != len(rows):
             raise DataError(f"set_ids has shape {list(ids.shape)}, but one integer id per row of set_x is needed")
         if len(ids) and (ids.min() < 0 or ids.max() >= self.base or len(ids.unique()) != len(ids)):
             raise DataError(f"set_ids must be distinct nodes 0 to {self.base - 1}")
@@ -105,7 +109,10 @@ class GraphEdit:
         return sum(part.numel() * part.element_size() for part in parts if part is not None)
 
     def then(self, later: GraphEdit) -> GraphEdit:
-        """One edit that does this one and afterwards ``later``."""
+        """One edit that does this one and afterwards ``later``.
+
+        An edge dropped here and added by ``later`` is left alone, so in a weighted graph it keeps its weight.
+        """
         if later.n != self.n_after:
             raise DataError(f"the later edit is for {later.n} nodes, but this one leaves {self.n_after}")
         base = min(self.base, later.base)
@@ -124,7 +131,7 @@ class GraphEdit:
         )
 
     def inverse(self, graph: Graph) -> GraphEdit:
-        """The edit that leads from ``graph.apply(self)`` back to ``graph``."""
+        """The edit that leads from ``graph.apply(self)`` back to ``graph``; labels of cut nodes do not come back."""
         return GraphEdit.between(graph.apply(self), graph)
 
     @classmethod
@@ -289,7 +296,7 @@ def _refuse_weight_changes(before: Graph, after: Graph, add: Tensor, drop: Tenso
 
 
 def _canonical(pairs: Tensor, n: int, what: str) -> Tensor:
-    if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
+    if pairs.dim() != 2 or pairs.shape[0] != 2 or not _whole(pairs):
         raise DataError(
             f"{what} has shape {list(pairs.shape)} and dtype {pairs.dtype}, but integer pairs [2, m] are needed"
         )
@@ -310,15 +317,23 @@ def _canonical(pairs: Tensor, n: int, what: str) -> Tensor:
     return torch.stack([low[order], high[order]])
 
 
-def _check_rows(rows: Tensor, what: str) -> None:
+def _whole(ids: Tensor) -> bool:
+    """Integers; not a boolean mask, which would be read as the ids 0 and 1."""
+    return not (ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool)
+
+
+def _checked_rows(rows: Tensor, what: str) -> Tensor:
+    """Rows as float32, like the features that they join: finite in float64 is not enough."""
     if rows.dim() != 2 or not rows.is_floating_point():
         raise DataError(f"{what} has shape {list(rows.shape)} and dtype {rows.dtype}, but float rows [m, d] are needed")
+    rows = rows.to(torch.float32)
     if not torch.isfinite(rows).all():
         raise DataError(f"{what} holds NaN or infinite features, but features must be finite")
+    return rows
 
 
 def _keys(pairs: Tensor) -> Tensor:
-    return pairs[0] * 2**31 + pairs[1]
+    return pairs[0] * MAX_NODES + pairs[1]
 
 
 def _without(pairs: Tensor, others: Tensor) -> Tensor:
@@ -361,8 +376,6 @@ def _read_meta(path: object, raw: np.ndarray[Any, Any]) -> dict[str, Any]:
         ) from None
     if meta["format"] != FORMAT:
         raise DataError(f"{path} has edit format {meta['format']}, but this version reads {FORMAT}; update grb")
-    if not 0 <= meta["n"] < 2**31:
-        raise DataError(f"{path} edits a graph of {meta['n']} nodes, but 0 to {2**31 - 1} are possible")
     return meta
 
 

@@ -8,10 +8,13 @@ syncs, and renames.
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -22,6 +25,8 @@ MAX_BYTES = 8 * 2**30
 MAX_RATIO = 200
 # a file below this size may expand by any ratio: constant arrays of small graphs compress very well
 FREE_BYTES = 64 * 2**20
+# size of a zip file's end record, which is the last thing in an npz file
+_END_BYTES = 22
 
 
 def read_npz(
@@ -44,10 +49,13 @@ def read_npz(
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
+            _check_ends(path)
             _check_sizes(path, infos, max_bytes)
             names = [info.filename.removesuffix(".npy") for info in infos]
             _check_names(path, names, required, allowed)
             return {name: _read_array(path, archive, info) for name, info in zip(names, infos, strict=True)}
+    except DataError:
+        raise
     except FileNotFoundError:
         raise DataError(f"no file {path}; check the path") from None
     except IsADirectoryError:
@@ -56,13 +64,23 @@ def read_npz(
         raise DataError(f"{path} cannot be read: permission denied") from None
     except zipfile.BadZipFile:
         raise DataError(f"{path} is not an npz file ({_looks_like(path)}); get it again or check the path") from None
-    except (EOFError, OSError, NotImplementedError, RuntimeError, zipfile.error) as error:
-        raise DataError(f"{path} is damaged ({error}); get it again") from None
+    except (EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error, struct.error) as error:
+        raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
+
+
+def _check_ends(path: Path) -> None:
+    """zipfile reads over bytes in front of and behind an archive; a file that carries any is not what was published."""
+    with path.open("rb") as stream:
+        head = stream.read(4)
+        stream.seek(-_END_BYTES, os.SEEK_END)
+        tail = stream.read(4)
+    if head not in (b"PK\3\4", b"PK\5\6") or tail != b"PK\5\6":
+        raise DataError(f"{path} has other bytes in front of or behind its arrays; get it again")
 
 
 def _check_sizes(path: Path, infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
     total = sum(info.file_size for info in infos)
-    packed = sum(info.compress_size for info in infos)
+    packed = min(sum(info.compress_size for info in infos), path.stat().st_size)  # entries may claim the same bytes
     if total > max_bytes:
         raise DataError(f"{path} declares {total} bytes, but at most {max_bytes} are read")
     if total > FREE_BYTES and total > MAX_RATIO * max(packed, 1):
@@ -89,14 +107,14 @@ def _read_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
             _check_header(path, info, stream)
         with archive.open(info) as stream:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-    except (ValueError, TypeError, SyntaxError, MemoryError) as error:
+    except (ValueError, TypeError, SyntaxError, OverflowError, MemoryError, TokenError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"array '{info.filename[:60]}' of {path} cannot be read ({str(error)[:100]})") from None
 
 
 def _check_header(path: Path, info: zipfile.ZipInfo, stream: IO[bytes]) -> None:
-    """The header's shape must fit the bytes that follow it, so that a huge shape allocates nothing."""
+    """The header's shape must say exactly the bytes that follow it, so that a huge shape allocates nothing."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)
@@ -105,9 +123,10 @@ def _check_header(path: Path, info: zipfile.ZipInfo, stream: IO[bytes]) -> None:
     count = 1
     for size in shape:
         count *= int(size)
-    if count < 0 or count * dtype.itemsize > info.file_size:
+    held = info.file_size - stream.tell()
+    if min(shape, default=0) < 0 or count * dtype.itemsize != held:
         raise DataError(
-            f"array '{info.filename[:60]}' of {path} declares shape {shape}, but holds {info.file_size} bytes"
+            f"array '{info.filename[:60]}' of {path} declares shape {shape} of {dtype}, but holds {held} bytes"
         )
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph.adjacency import Adjacency
-from grb.graph.sparse import CSR
-from grb.graph.validate import Mode, adjacency_from_csr, check_features, check_labels, check_ptr
+from grb.graph.sparse import CSR, Pattern
+from grb.graph.validate import Mode, adjacency_from_csr, check_features, check_ids, check_labels, check_ptr
 
 if TYPE_CHECKING:
     from grb.graph.edit import GraphEdit
@@ -102,6 +102,7 @@ class Graph:
         """Induced by distinct ``nodes``, renumbered in the order given. Not for collections: use :meth:`graphs`."""
         if self.ptr is not None:
             raise DataError("a collection has no subgraph by nodes; take whole graphs with graphs(first, last)")
+        nodes = check_ids(nodes, self.n, "a subgraph").to(self.adj.device)
         y = None if self.y is None else self.y[nodes]
         return Graph(self.adj.subgraph(nodes), _rows(self.x, nodes), y)
 
@@ -125,12 +126,11 @@ class Graph:
         return Graph(self.adj.to(device), self.x.to(device), y, self.ptr)
 
     def fingerprint(self) -> str:
-        """sha256 of edges, weights, features, labels and boundaries; equal content, equal fingerprint on any machine."""
+        """sha256 of edges, weights, features, labels and boundaries; the same on any machine."""
         digest = hashlib.sha256(b"grb-graph-1")
         x = self.x
-        features = [x] if isinstance(x, Tensor) else [x.pattern.indptr, x.pattern.indices, x.values]
-        pattern = self.adj.pattern
-        for tensor in [pattern.indptr, pattern.indices, self.adj.values, *features, self.y, self.ptr]:
+        features = [x] if isinstance(x, Tensor) else [torch.tensor(x.shape), *_csr_arrays(x.pattern, x.values)]
+        for tensor in [*_csr_arrays(self.adj.pattern, self.adj.values), *features, self.y, self.ptr]:
             digest.update(_bytes(tensor))
         return digest.hexdigest()
 
@@ -143,9 +143,15 @@ def _rows(x: Tensor | CSR, nodes: Tensor) -> Tensor | CSR:
     return x[nodes] if isinstance(x, Tensor) else x.rows(nodes)
 
 
+def _csr_arrays(pattern: Pattern, values: Tensor | None) -> list[Tensor | None]:
+    """Arrays that are equal for equal matrices: weights that are all one count as none."""
+    return [pattern.indptr, pattern.indices, None if values is None or bool((values == 1).all()) else values]
+
+
 def _bytes(tensor: Tensor | None) -> bytes:
     if tensor is None:
         return b"none;"
     array = tensor.detach().cpu().numpy()
-    wide = array.astype("<i8") if array.dtype.kind in "iu" else array.astype(array.dtype.newbyteorder("<"))
+    # + 0.0, because -0.0 equals 0.0 but has other bytes
+    wide = array.astype("<i8") if array.dtype.kind in "iu" else (array + 0.0).astype(array.dtype.newbyteorder("<"))
     return f"{wide.dtype.str}{wide.shape};".encode() + np.ascontiguousarray(wide).tobytes()

@@ -122,7 +122,7 @@ class _Kept:
 
     x: Tensor
     product: Tensor | None = None
-    version: int = -1
+    versions: tuple[int, int] = (-1, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class CSR:
             raise DataError(f"a {list(self.shape)} matrix cannot multiply {list(x.shape)}: sizes differ")
         if x.dim() == 1:
             return (self @ x.unsqueeze(1)).squeeze(1)
-        product: Tensor = _Product.apply(self.pattern, self.symmetric, self.values, x)
+        product: Tensor = _Product.apply(self.pattern, self.symmetric, self.values, x)  # type: ignore[no-untyped-call]
         return product
 
     def rows(self, ids: Tensor) -> CSR:
@@ -187,9 +187,10 @@ class CSR:
             return None
         if self.values is not None and self.values.requires_grad:
             return None
-        if kept.product is None or kept.version != x._version:
+        versions = (x._version, 0 if self.values is None else self.values._version)
+        if kept.product is None or kept.versions != versions:
             with torch.no_grad():
-                kept.product, kept.version = self @ x, x._version
+                kept.product, kept.versions = self @ x, versions
         return kept.product
 
     def to(self, device: torch.device | str) -> CSR:
@@ -210,7 +211,7 @@ def sampled_product(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
     Returns:
         [entries], differentiable in ``a`` and ``b``.
     """
-    sampled: Tensor = _Sampled.apply(pattern, a, b)
+    sampled: Tensor = _Sampled.apply(pattern, a, b)  # type: ignore[no-untyped-call]
     return sampled
 
 
@@ -224,15 +225,13 @@ def row_sums(pattern: Pattern, values: Tensor | None) -> Tensor:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, pattern: Pattern, symmetric: bool, values: Tensor | None, x: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, pattern: Pattern, symmetric: bool, values: Tensor | None, x: Tensor) -> Tensor:
         ctx.pattern, ctx.symmetric = pattern, symmetric
         ctx.save_for_backward(values, x if values is not None and values.requires_grad else None)
-        return _gather_sum(pattern, values, x)
+        return gather_sum(pattern, values, x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor | None, Tensor | None]:
         values, x = ctx.saved_tensors
         grad = grad.contiguous()
         grad_x = CSR(ctx.pattern, values, ctx.symmetric).T @ grad if ctx.needs_input_grad[3] else None
@@ -242,13 +241,13 @@ class _Product(torch.autograd.Function):
 
 class _Sampled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(a, b)
         return _inner_products(pattern, a, b)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         a, b = ctx.saved_tensors
         weighted = CSR(ctx.pattern, grad.contiguous())
         grad_a = weighted @ b if ctx.needs_input_grad[1] else None
@@ -256,7 +255,7 @@ class _Sampled(torch.autograd.Function):
         return None, grad_a, grad_b
 
 
-def _gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
+def gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
     rows = pattern.shape[0]
     if rows == 0 or pattern.entries == 0 or x.shape[1] == 0:
         return x.new_zeros(rows, x.shape[1])

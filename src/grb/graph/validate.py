@@ -68,7 +68,7 @@ def adjacency_from_edges(
     if not directed:
         source, target = np.concatenate([source, target]), np.concatenate([target, source])
         values = None if values is None else np.concatenate([np.asarray(values)] * 2)
-    return _from_entries(source, target, values, int(n), mode)
+    return _from_entries(source, target, values, _square((n, n)), mode)
 
 
 def check_features(x: Any, n: int) -> Tensor:
@@ -127,12 +127,12 @@ def check_ptr(ptr: Any, n: int) -> Tensor:
 
 
 def _square(shape: Any) -> int:
-    shape = tuple(int(size) for size in np.asarray(shape).ravel())
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 0:
-        raise DataError(f"an adjacency has shape {shape}, but a square one is needed")
-    if shape[0] >= 2**31:
-        raise DataError(f"the graph has {shape[0]} nodes, but at most {2**31 - 1} are supported")
-    return shape[0]
+    sizes = _integers(shape, "the shape of an adjacency")
+    if len(sizes) != 2 or sizes[0] != sizes[1] or sizes[0] < 0:
+        raise DataError(f"an adjacency has shape {sizes.tolist()}, but a square one is needed")
+    if sizes[0] >= 2**31:
+        raise DataError(f"the graph has {sizes[0]} nodes, but at most {2**31 - 1} are supported")
+    return int(sizes[0])
 
 
 def _integers(array: Any, what: str) -> Array:
@@ -203,7 +203,7 @@ def _symmetrised(
     union = np.union1d(keys, mirrored)
     _mend(notes, mode, len(union) - len(keys), "edges without their reverse", "made undirected")
     if weights is not None:
-        full = np.zeros(len(union))
+        full = np.zeros(len(union), dtype=weights.dtype)
         full[np.searchsorted(union, keys)] = weights
         back = np.searchsorted(union, mirrored)
         full[back] = np.maximum(full[back], weights)
@@ -221,12 +221,13 @@ def _weights(values: Any, count: int) -> Array | None:
         raise DataError(f"edge weights have shape {list(array.shape)}, but [{count}] is needed")
     if array.dtype.kind not in "fiub":
         raise DataError(f"edge weights have dtype {array.dtype}, but real numbers are needed")
-    array = array.astype(np.float64)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
+        array = array.astype(np.float32)
     if not np.isfinite(array).all():
-        raise DataError("an edge weight is NaN or infinite, but must be finite")
+        raise DataError("an edge weight is NaN or infinite as float32, but must be finite")
     if (array < 0).any():
         raise DataError(f"an edge weight is {array.min():g}, but must not be negative")
-    return None if (array == 1).all() else array
+    return array
 
 
 def _mend(notes: list[str], mode: Mode, count: int, what: str, done: str) -> None:
@@ -245,4 +246,6 @@ def _build(keys: Array, weights: Array | None, n: int) -> Adjacency:
         n,
         symmetric=True,
     )
-    return Adjacency(pattern, None if weights is None else torch.from_numpy(weights.astype(np.float32)))
+    if weights is None or (weights == 1).all():
+        return Adjacency(pattern)
+    return Adjacency(pattern, torch.from_numpy(weights))

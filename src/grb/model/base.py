@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Graph, Op
+from grb.graph import CSR, Adjacency, Graph
 from grb.model.layers import Dropout
 
 State = tuple[Tensor, ...]
@@ -43,7 +43,19 @@ class Propagate:
     op: int = 0
 
 
-Stage = Rows | Propagate
+@dataclass(frozen=True)
+class Mix:
+    """A step with weights along edges that depend on the rows themselves, such as attention.
+
+    ``apply(op, sources, targets)`` gives the new state of the rows of ``op`` from the state of its columns (``sources``)
+    and the old state of its rows (``targets``).
+    """
+
+    apply: Callable[[CSR, State, State], State]
+    op: int = 0
+
+
+Stage = Rows | Propagate | Mix
 
 
 class GraphModel(nn.Module):
@@ -81,17 +93,21 @@ def _reset(module: nn.Module, generator: torch.Generator | None) -> None:
             _reset(child, generator)
     elif isinstance(module, nn.LayerNorm | nn.BatchNorm1d):
         module.reset_parameters()
-    elif hasattr(module, "reset_parameters"):
-        module.reset_parameters(generator)
+    else:
+        reset = getattr(module, "reset_parameters", None)
+        if reset is not None:
+            reset(generator)
 
 
-def run_stages(stages: Sequence[Stage], x: Tensor, ops: Op | Sequence[Op]) -> Tensor:
+def run_stages(stages: Sequence[Stage], x: Tensor, ops: Any) -> Tensor:
     """The full forward pass by its stages; what a model's own ``forward`` must equal."""
     listed = ops if isinstance(ops, Sequence) else [ops]
     state: State = (x,)
     for stage in stages:
         if isinstance(stage, Rows):
             state = stage.apply(state)
+        elif isinstance(stage, Mix):
+            state = stage.apply(listed[stage.op], state, state)
         else:
             moved = listed[stage.op] @ state[stage.slot]
             state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
@@ -131,8 +147,16 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def predict(model: nn.Module, graph: Graph) -> Tensor:
     """Logits of every node in evaluation mode, [n, classes]."""
     with evaluating(model):
-        logits: Tensor = model(graph.x, model.prepare(graph.adj))  # type: ignore[operator]
+        logits: Tensor = model(graph.x, prepare(model, graph.adj))
     return logits
+
+
+def prepare(model: nn.Module, adj: Adjacency) -> Any:
+    """The model's own view of a graph's edges; a module that has none is refused with advice."""
+    method = getattr(model, "prepare", None)
+    if method is None:
+        raise DataError(f"a {type(model).__name__} has no prepare(adj); give it one, or use a model of grb")
+    return method(adj)
 
 
 def use_generator(model: nn.Module, generator: torch.Generator | None) -> None:

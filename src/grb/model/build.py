@@ -25,7 +25,7 @@ class Settings:
     params: dict[str, Any] = field(default_factory=dict)
     lr: float = 0.01
     epochs: int = 2000
-    patience: int = 100
+    patience: int = 200
 
     def override(self, **changes: Any) -> Settings:
         """With other values for lr, epochs and patience (None keeps ours); all else goes to the model."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import CSR, Op
+from grb.graph import CSR
 
 
 class Linear(nn.Module):
@@ -30,44 +30,25 @@ class Linear(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor | CSR) -> Tensor:
-        if isinstance(x, CSR):
-            product = x @ self.weight
-            return product if self.bias is None else product + self.bias
-        if self.bias is None:
-            return x @ self.weight
+        if self.bias is None or isinstance(x, CSR):
+            return self.shift(self.transform(x))
         return torch.addmm(self.bias, x, self.weight)
+
+    def transform(self, x: Tensor | CSR) -> Tensor:
+        """``x W``, without the bias."""
+        return x @ self.weight
+
+    def shift(self, x: Tensor) -> Tensor:
+        """``x + b``."""
+        return x if self.bias is None else x + self.bias
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, bias={self.bias is not None}"
 
 
-class GraphConv(nn.Module):
-    r"""One graph convolution :math:`\hat A X W + b`, multiplied in the cheaper order."""
-
-    def __init__(self, in_features: int, out_features: int) -> None:
-        super().__init__()
-        self.linear = Linear(in_features, out_features)
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        self.linear.reset_parameters(generator)
-
-    def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
-        rows, columns = self.linear.weight.shape
-        if isinstance(x, Tensor):
-            known = op.known_product(x) if isinstance(op, CSR) else None
-            if known is not None:
-                return self.linear(known)
-            if rows <= columns:
-                return self.linear(op @ x)
-        assert self.linear.bias is not None
-        return op @ self.transform(x) + self.linear.bias
-
-    def transform(self, x: Tensor | CSR) -> Tensor:
-        return x @ self.linear.weight
-
-    def add_bias(self, x: Tensor) -> Tensor:
-        assert self.linear.bias is not None
-        return x + self.linear.bias
+def dense(x: Tensor | CSR) -> Tensor:
+    """Features as a dense tensor; norms of whole rows need them so."""
+    return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1], device=x.device)
 
 
 class Dropout(nn.Module):
@@ -89,7 +70,7 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             return x
         keep, scale = keep_mask(x.shape, self.p, x.device, self.generator)
-        dropped: Tensor = _MaskedScale.apply(x, keep, scale)
+        dropped: Tensor = _MaskedScale.apply(x, keep, scale)  # type: ignore[no-untyped-call]
         return dropped
 
     def extra_repr(self) -> str:
@@ -114,12 +95,12 @@ def keep_mask(
 
 class _MaskedScale(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, keep: Tensor, scale: float) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, keep: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(keep)
         ctx.scale = scale
         return (x * keep).mul_(scale)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (keep,) = ctx.saved_tensors
         return (grad * keep).mul_(ctx.scale), None, None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import nn
@@ -17,7 +19,6 @@ from grb.graph.files import write_atomic
 from grb.model.base import GraphModel
 
 FORMAT = 1
-MAX_PARAM_BYTES = 8 * 2**30
 
 
 def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> Path:
@@ -36,7 +37,11 @@ def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> P
     spec = {"format": FORMAT, "version": __version__, "model": model.name, "params": dict(model.params), "meta": meta}
     text = json.dumps(spec, sort_keys=True, allow_nan=False)
     data = save(tensors, metadata={"grb": text})
-    return write_atomic(path, lambda stream: stream.write(data) and None)
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(data)
+
+    return write_atomic(path, write)
 
 
 def load_model(path: str | os.PathLike[str]) -> GraphModel:
@@ -53,13 +58,9 @@ def load_model_with_meta(path: str | os.PathLike[str]) -> tuple[GraphModel, dict
     try:
         with safe_open(path, framework="pt") as stored:
             spec = _read_spec(path, stored.metadata())
-            model = _rebuild(path, spec)
+            shapes = {name: list(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+            model = _rebuild(path, spec, shapes)
             expected = model.state_dict()
-            _check_names(path, set(stored.keys()), set(expected))
-            for name, tensor in expected.items():
-                shape = stored.get_slice(name).get_shape()
-                if list(shape) != list(tensor.shape):
-                    raise DataError(f"weight '{name}' of {path} has shape {shape}, but {list(tensor.shape)} is needed")
             tensors = {name: stored.get_tensor(name) for name in expected}
     except SafetensorError as error:
         raise DataError(
@@ -70,7 +71,7 @@ def load_model_with_meta(path: str | os.PathLike[str]) -> tuple[GraphModel, dict
             raise DataError(f"weight '{name}' of {path} has dtype {tensor.dtype}, but {expected[name].dtype} is needed")
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise DataError(f"weight '{name}' of {path} holds NaN or infinite values")
-    model.load_state_dict(tensors)
+    model.load_state_dict(tensors, assign=True)
     return model.eval(), spec["meta"]
 
 
@@ -96,27 +97,36 @@ def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
     return spec
 
 
-def _rebuild(path: Path, spec: dict[str, Any]) -> GraphModel:
+def _rebuild(path: Path, spec: dict[str, Any], shapes: Mapping[str, list[int]]) -> GraphModel:
+    """The model without memory for its weights, so that a file which asks for a huge one costs nothing."""
     maker = resolve("model", spec["model"])
+    _check_sizes(path, spec["params"], most=sum(math.prod(shape) for shape in shapes.values()))
     try:
-        # without memory of its own, so that a file which asks for a huge model costs nothing
         with torch.device("meta"):
-            probe = maker(**spec["params"])
-        size = sum(tensor.numel() * tensor.element_size() for tensor in probe.state_dict().values())
-        if size > MAX_PARAM_BYTES:
-            raise DataError(f"{path} asks for a model of {size} bytes, but at most {MAX_PARAM_BYTES} are allowed")
-        model: GraphModel = maker(**spec["params"])
+            model: GraphModel = maker(**spec["params"])
     except DataError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{path} has parameters that model '{spec['model']}' does not take ({str(error)[:100]})"
         ) from None
+    _check_shapes(path, shapes, {name: list(tensor.shape) for name, tensor in model.state_dict().items()})
     return model
 
 
-def _check_names(path: Path, found: set[str], expected: set[str]) -> None:
-    if missing := sorted(expected - found):
+def _check_sizes(path: Path, params: Mapping[str, Any], *, most: int) -> None:
+    """No width and no number of layers exceeds the number of weights, so that building costs no more than reading."""
+    for key, value in params.items():
+        for size in value if isinstance(value, list) else [value]:
+            if isinstance(size, int) and size > max(most, 2**10):
+                raise DataError(f"{path} asks for {key}={size}, but holds {most} weights")
+
+
+def _check_shapes(path: Path, found: Mapping[str, list[int]], expected: Mapping[str, list[int]]) -> None:
+    if missing := sorted(expected.keys() - found.keys()):
         raise DataError(f"{path} lacks the weight '{missing[0]}'")
-    if extra := sorted(found - expected):
+    if extra := sorted(found.keys() - expected.keys()):
         raise DataError(f"{path} has an unexpected weight '{extra[0][:60]}'")
+    for name, shape in expected.items():
+        if found[name] != shape:
+            raise DataError(f"weight '{name}' of {path} has shape {found[name]}, but {shape} is needed")

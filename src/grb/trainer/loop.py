@@ -16,7 +16,7 @@ from torch.nn import functional
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
-from grb.model.base import evaluating, use_generator
+from grb.model.base import evaluating, prepare, use_generator
 from grb.trainer.stop import Best
 
 log = logging.getLogger(__name__)
@@ -97,8 +97,8 @@ def fit(
         eval_every: Validate every so many epochs.
         metric: Of logits and labels, higher is better; accuracy (or micro-F1) if not given.
         scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation score.
-        augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the graph it
-            returns, whose first nodes are those of the graph it got. Adversarial training is one.
+        augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the
+            graph it returns, whose first nodes are those of the graph it got. Adversarial training is one.
         on_epoch: Called with every :class:`Epoch`, for progress.
     """
     if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
@@ -145,7 +145,7 @@ def fit(
 
 def _inputs(model: nn.Module, graph: Graph, ids: Tensor | None, *, repeated: bool = True) -> _Inputs:
     assert graph.y is not None
-    op = model.prepare(graph.adj)  # type: ignore[operator]
+    op = prepare(model, graph.adj)
     if repeated and isinstance(graph.x, Tensor):
         op = _remembering(op, graph.x)
     return _Inputs(graph.x, op, graph.y if ids is None else graph.y[ids], ids)
@@ -172,7 +172,7 @@ def _step(model: nn.Module, inputs: _Inputs, objective: Loss, optimizer: torch.o
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(f"the training loss became {value} in epoch {epoch}; try a smaller learning rate")
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     optimizer.step()
     return value
 

@@ -1,6 +1,12 @@
 """The models of the GRB papers in plain torch on grb's sparse kernel."""
 
+from grb.model.torch.appnp import APPNP
+from grb.model.torch.gat import GAT
 from grb.model.torch.gcn import GCN
+from grb.model.torch.gin import GIN
+from grb.model.torch.graphsage import GraphSAGE
 from grb.model.torch.mlp import MLP
+from grb.model.torch.sgcn import SGC, SGCN
+from grb.model.torch.tagcn import TAGCN
 
-__all__ = ["GCN", "MLP"]
+__all__ = ["APPNP", "GAT", "GCN", "GIN", "MLP", "SGC", "SGCN", "TAGCN", "GraphSAGE"]

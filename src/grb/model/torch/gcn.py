@@ -7,20 +7,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from grb.graph import CSR, Adjacency, normalise
-from grb.model.base import GraphModel, Propagate, Rows, Stage, hidden_sizes
-from grb.model.layers import Dropout, GraphConv
+from grb.graph import CSR, Adjacency, Op, normalise
+from grb.model.base import Propagate, Rows, Stage
+from grb.model.layers import Linear
+from grb.model.stack import ConvStack
 
 
-class GCN(GraphModel):
-    r"""Graph convolutional network with GRB's layer norm.
+class GCN(ConvStack):
+    r"""Graph convolutional network.
 
     .. math:: H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\hat A\, \mathrm{LN}(H_l)\, W_l + b_l)), \qquad
               \hat A = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}
 
-    with one convolution more than hidden widths. The last one has neither norm, relu nor dropout and gives logits. With
-    ``layer_norm`` the input and every hidden layer but the last is normalised, which gives the number of parameters
-    in the paper's tables (its text, "after every layer except the last", would give 128 more on grb-cora).
+    with one convolution more than hidden widths; see :class:`grb.model.stack.ConvStack` for norms and residuals.
 
     Args:
         in_features: Width of the features.
@@ -50,59 +49,45 @@ class GCN(GraphModel):
         residual: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self.params = {
-            "in_features": in_features,
-            "out_features": out_features,
-            "hidden_features": hidden,
-            "layer_norm": layer_norm,
-            "dropout": dropout,
-            "residual": residual,
-        }
-        widths = [in_features, *hidden, out_features]
-        self.convs = nn.ModuleList(GraphConv(a, b) for a, b in zip(widths, widths[1:], strict=False))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in widths[:-2]) if layer_norm else None
-        self.dropout = Dropout(dropout)
-        self.residual = residual
+        super().__init__(
+            in_features,
+            out_features,
+            hidden_features,
+            n_layers,
+            layer_norm=layer_norm,
+            dropout=dropout,
+            residual=residual,
+            make_conv=lambda a, b, _: GCNConv(a, b),
+        )
         if generator is not None:
             self.reset_parameters(generator)
 
     def prepare(self, adj: Adjacency) -> CSR:
         return normalise.gcn(adj)
 
-    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
-        last = len(self.convs) - 1
-        for place, conv in enumerate(self.convs):
-            before = x
-            if self.norms is not None and place < last:
-                x = self.norms[place](x)
-            x = conv(x, op)
-            if place < last:
-                x = self._activated(x, before)
-        return x
 
-    def _activated(self, x: Tensor, before: Tensor | CSR) -> Tensor:
-        x = torch.relu(x)
-        if self.residual and isinstance(before, Tensor) and before.shape == x.shape:
-            x = x + before
-        return self.dropout(x)
+class GCNConv(nn.Module):
+    r"""One convolution :math:`\hat A X W + b`, multiplied in the cheaper order."""
 
-    def stages(self) -> list[Stage] | None:
-        if self.residual:
-            return None
-        stages: list[Stage] = []
-        last = len(self.convs) - 1
-        for place, conv in enumerate(self.convs):
-            norm = self.norms[place] if self.norms is not None and place < last else None
-            stages += conv_stages(conv, norm, activate=place < last)
-        return stages
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = Linear(in_features, out_features)
 
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        self.linear.reset_parameters(generator)
 
-def conv_stages(conv: nn.Module, norm: nn.Module | None, *, activate: bool) -> list[Stage]:
-    """Norm, product with the weight, propagation, bias and relu of one convolution."""
-    assert isinstance(conv, GraphConv)
-    before = Rows(lambda state: (conv.transform(state[0] if norm is None else norm(state[0])),))
-    if activate:
-        return [before, Propagate(), Rows(lambda state: (torch.relu(conv.add_bias(state[0])),))]
-    return [before, Propagate(), Rows(lambda state: (conv.add_bias(state[0]),))]
+    def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        rows, columns = self.linear.weight.shape
+        if isinstance(x, Tensor):
+            known = op.known_product(x) if isinstance(op, CSR) else None
+            if known is not None or rows <= columns:
+                return self.linear(op @ x if known is None else known)
+        return self.linear.shift(op @ self.linear.transform(x))
+
+    def stages(self) -> list[Stage]:
+        linear = self.linear
+        return [
+            Rows(lambda state: (linear.transform(state[0]),)),
+            Propagate(),
+            Rows(lambda state: (linear.shift(state[0]),)),
+        ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from grb.graph import CSR, Adjacency, normalise
 from grb.model.base import GraphModel, Rows, Stage, hidden_sizes
-from grb.model.layers import Dropout, Linear
+from grb.model.layers import Dropout, Linear, dense
 
 
 class MLP(GraphModel):
@@ -60,13 +61,14 @@ class MLP(GraphModel):
 
     def forward(self, x: Tensor | CSR, op: object = None) -> Tensor:
         last = len(self.linears) - 1
+        h: Any = x
         for place, linear in enumerate(self.linears):
             if self.norms is not None and place < last:
-                x = self.norms[place](x)
-            x = linear(x)
+                h = self.norms[place](dense(h))
+            h = linear(h)
             if place < last:
-                x = self.dropout(torch.relu(x))
-        return x
+                h = self.dropout(torch.relu(h))
+        return h
 
     def stages(self) -> list[Stage]:
         def without_dropout(state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

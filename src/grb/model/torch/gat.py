@@ -1,0 +1,136 @@
+"""Graph attention network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from grb.errors import DataError
+from grb.graph import CSR, Adjacency, Pattern
+from grb.graph.attention import attend, edge_softmax, gather_columns, gather_rows
+from grb.graph.normalise import with_self_loops
+from grb.model.base import Mix, Rows, Stage, State
+from grb.model.layers import Dropout, Linear
+from grb.model.stack import ConvStack
+
+SLOPE = 0.2
+
+
+class GAT(ConvStack):
+    r"""Convolutions whose weights along edges are learnt from both ends.
+
+    With :math:`z = h W` and per head :math:`s_{ij} = \mathrm{LeakyReLU}_{0.2}(a_l \cdot z_i + a_r \cdot z_j)`,
+
+    .. math:: h_i' = \sum_{j \in N(i) \cup \{i\}} \mathrm{softmax}_j(s_{ij})\, z_j + b .
+
+    Heads of hidden layers are concatenated, those of the output layer averaged; the activation is elu. Edge weights
+    of a weighted graph multiply the attention before it is normalised again.
+
+    Args:
+        in_features: Width of the features.
+        out_features: Classes.
+        hidden_features: Hidden widths of one head, or one width together with ``n_layers``.
+        n_layers: Convolutions, if one width is given.
+        heads: Heads of every layer, the last one included.
+        layer_norm: Normalise rows in front of every convolution but the last.
+        dropout: Rate behind every hidden layer.
+        attention_dropout: Rate of edges whose attention is dropped in training.
+        residual: Add a hidden layer's input to its output where both have the same width.
+        generator: Draws the weights; torch's global one if not given.
+
+    References:
+        Veličković et al., *Graph Attention Networks*, ICLR 2018.
+    """
+
+    name = "gat"
+    activation = staticmethod(functional.elu)
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden_features: int | Sequence[int] = (64, 64),
+        n_layers: int | None = None,
+        heads: int = 4,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        residual: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if heads < 1:
+            raise DataError(f"heads is {heads}, but at least one is needed")
+        super().__init__(
+            in_features,
+            out_features,
+            hidden_features,
+            n_layers,
+            layer_norm=layer_norm,
+            dropout=dropout,
+            residual=residual,
+            make_conv=lambda a, b, last: GATConv(a, b, heads, average=last, dropout=attention_dropout),
+            width=lambda hidden: hidden * heads,
+            heads=heads,
+            attention_dropout=attention_dropout,
+        )
+        if generator is not None:
+            self.reset_parameters(generator)
+
+    def prepare(self, adj: Adjacency) -> CSR:
+        pattern, values = with_self_loops(adj)
+        return CSR(pattern, values, symmetric=True)
+
+
+class GATConv(nn.Module):
+    """One attention layer; parameters per head: weight without bias, both attention vectors, bias."""
+
+    def __init__(self, in_features: int, out_features: int, heads: int, *, average: bool, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.width, self.average = heads, out_features, average
+        self.linear = Linear(in_features, heads * out_features, bias=False)
+        self.left = nn.Parameter(torch.empty(heads, out_features))
+        self.right = nn.Parameter(torch.empty(heads, out_features))
+        self.bias = nn.Parameter(torch.empty(heads, out_features))
+        self.dropout = Dropout(dropout)
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        self.linear.reset_parameters(generator)
+        nn.init.xavier_normal_(self.left, generator=generator)
+        nn.init.xavier_normal_(self.right, generator=generator)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        state = self._scored((x,))  # type: ignore[arg-type]
+        return self._attended(op, state, state)[0]
+
+    def _scored(self, state: State) -> State:
+        """Transformed rows and both parts of their attention scores."""
+        z = self.linear(state[0])
+        heads = z.view(-1, self.heads, self.width)
+        return z, (heads * self.left).sum(2), (heads * self.right).sum(2)
+
+    def _attended(self, op: CSR, sources: State, targets: State) -> State:
+        z, _, right = sources
+        alpha = self._attention(op.pattern, op.values, targets[1], right)
+        mixed = attend(op.pattern, self.dropout(alpha), z.view(-1, self.heads, self.width)) + self.bias
+        return (mixed.mean(1) if self.average else mixed.flatten(1),)
+
+    def _attention(self, pattern: Pattern, values: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
+        scores = functional.leaky_relu(gather_rows(pattern, left) + gather_columns(pattern, right), SLOPE)
+        if values is not None:
+            # exp(s) w / sum exp(s) w: a weight of zero removes the edge, and weights stay differentiable
+            alpha = edge_softmax(pattern, scores) * values.unsqueeze(1)
+            return alpha / gather_rows(pattern, _row_totals(pattern, alpha)).clamp_min(1e-12)
+        return edge_softmax(pattern, scores)
+
+    def stages(self) -> list[Stage]:
+        return [Rows(self._scored), Mix(self._attended)]
+
+
+def _row_totals(pattern: Pattern, alpha: Tensor) -> Tensor:
+    ones = torch.ones(pattern.columns, dtype=alpha.dtype, device=alpha.device)
+    return torch.stack([CSR(pattern, alpha[:, head].contiguous()) @ ones for head in range(alpha.shape[1])], dim=1)

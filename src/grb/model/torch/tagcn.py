@@ -1,0 +1,99 @@
+"""Topology-adaptive graph convolutional network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from grb.errors import DataError
+from grb.graph import CSR, Adjacency, Op, normalise
+from grb.model.base import Propagate, Rows, Stage, State
+from grb.model.layers import Linear
+from grb.model.stack import ConvStack
+
+
+class TAGCN(ConvStack):
+    r"""Convolutions that see up to ``k`` hops at once.
+
+    .. math:: H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\sum_{j=0}^{k} \hat A^j\, \mathrm{LN}(H_l)\, W_{l,j} + b_l))
+
+    with :math:`\hat A = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}` as in GRB. (The TAGCN paper and PyG's ``TAGConv`` leave
+    the self-loops out.) The sum is evaluated from the highest power inwards, so that only the narrow products travel.
+
+    Args:
+        in_features: Width of the features.
+        out_features: Classes.
+        hidden_features: Hidden widths, or one width together with ``n_layers``.
+        n_layers: Convolutions, if one width is given.
+        k: Hops of one convolution.
+        layer_norm: Normalise rows in front of every convolution but the last.
+        dropout: Rate behind every hidden layer.
+        residual: Add a hidden layer's input to its output where both have the same width.
+        generator: Draws the weights; torch's global one if not given.
+
+    References:
+        Du et al., *Topology Adaptive Graph Convolutional Networks*, 2017.
+    """
+
+    name = "tagcn"
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden_features: int | Sequence[int] = (64, 64),
+        n_layers: int | None = None,
+        k: int = 2,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        residual: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if k < 0:
+            raise DataError(f"k is {k}, but at least 0 hops are needed")
+        super().__init__(
+            in_features,
+            out_features,
+            hidden_features,
+            n_layers,
+            layer_norm=layer_norm,
+            dropout=dropout,
+            residual=residual,
+            make_conv=lambda a, b, _: TAGConv(a, b, k),
+            k=k,
+        )
+        if generator is not None:
+            self.reset_parameters(generator)
+
+    def prepare(self, adj: Adjacency) -> CSR:
+        return normalise.gcn(adj)
+
+
+class TAGConv(nn.Module):
+    """One convolution over 0..k hops; one weight of [(k + 1) in, out] and one bias."""
+
+    def __init__(self, in_features: int, out_features: int, k: int) -> None:
+        super().__init__()
+        self.k = k
+        self.linear = Linear((k + 1) * in_features, out_features)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        self.linear.reset_parameters(generator)
+
+    def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        parts = self._parts(x)
+        total = parts[0]
+        for part in parts[1:]:
+            total = op @ total + part
+        return self.linear.shift(total)
+
+    def _parts(self, x: Tensor | CSR) -> State:
+        """``x W_j`` for every hop j, the farthest first."""
+        weights = self.linear.weight.view(self.k + 1, -1, self.linear.weight.shape[1])
+        return tuple(x @ weights[hop] for hop in range(self.k, -1, -1))
+
+    def stages(self) -> list[Stage]:
+        hop: list[Stage] = [Propagate(), Rows(lambda state: (state[0] + state[1], *state[2:]))]
+        return [Rows(lambda state: self._parts(state[0])), *hop * self.k, Rows(lambda s: (self.linear.shift(s[0]),))]
