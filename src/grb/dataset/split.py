@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, TypedDict
 
@@ -33,11 +34,11 @@ def difficulty_split(
 ) -> SplitIndex:
     r"""Split the nodes of any graph into train, validation and easy, medium and hard test nodes.
 
-    All nodes are ranked by degree. The ``cut`` lowest and ``cut`` highest are set aside, the rest forms three equal bands,
-    and :math:`\lfloor \text{test} \cdot n \rfloor` nodes are drawn from each band. Of all nodes left over, those set aside
-    included, :math:`\lfloor \text{train} \cdot n \rfloor` are train nodes and the others validation nodes. With the
-    defaults the sizes are those of the shipped datasets: 1608, 268 and 3 x 268 for the 2680 nodes of grb-cora, 1914, 320
-    and 3 x 319 for the 3191 nodes of grb-citeseer.
+    All nodes are ranked by degree. The ``cut`` lowest and ``cut`` highest are set aside, the rest forms three equal
+    bands, and :math:`\lfloor \text{test} \cdot n \rfloor` nodes are drawn from each band. Of all nodes left over, those
+    set aside included, :math:`\lfloor \text{train} \cdot n \rfloor` are train nodes and the others validation nodes.
+    With the defaults the sizes are those of the shipped datasets: 1608, 268 and 3 x 268 for the 2680 nodes of grb-cora,
+    1914, 320 and 3 x 319 for the 3191 nodes of grb-citeseer.
 
     Args:
         degrees: Number of neighbours of every node, [n].
@@ -63,11 +64,9 @@ def difficulty_split(
     bounds = [n_cut + band * (n - 2 * n_cut) // 3 for band in range(4)]
     _check_sizes(n, n_train, n_test, narrowest=int(min(np.diff(bounds))))
 
-    ranked = _shuffled(np.arange(n), generator)
+    ranked = _shuffled(np.arange(n, dtype=np.int64), generator)
     ranked = ranked[np.argsort(degrees[ranked], kind="stable")]
-    easy, medium, hard = (
-        _shuffled(ranked[lo:hi], generator)[:n_test] for lo, hi in zip(bounds, bounds[1:], strict=False)
-    )
+    easy, medium, hard = (_shuffled(ranked[lo:hi], generator)[:n_test] for lo, hi in itertools.pairwise(bounds))
     rest = _shuffled(np.setdiff1d(ranked, np.concatenate([easy, medium, hard])), generator)
     return {
         "index_train": np.sort(rest[:n_train]),
@@ -79,7 +78,9 @@ def difficulty_split(
 
 
 def _whole(share: float, n: int) -> int:
-    """Whole nodes in a share of n; the small term makes 0.29 of 100 nodes 29, though the product is 28.999999999999996."""
+    if not 0 <= share <= 1:
+        raise DataError(f"train, test and cut are shares of all nodes between 0 and 1, got {share}")
+    # the small term makes 0.29 of 100 nodes 29, though the product is 28.999999999999996
     return math.floor(share * n + 1e-9)
 
 
@@ -103,8 +104,8 @@ def _check_sizes(n: int, n_train: int, n_test: int, narrowest: int) -> None:
     n_val = n - n_train - 3 * n_test
     if min(n_train, n_test, n_val) < 1:
         raise DataError(
-            f"cannot split {n} nodes: train {n_train}, validation {n_val} and each test set {n_test} must have at least one "
-            "node; the default shares need 10 nodes, use a larger graph or other shares"
+            f"cannot split {n} nodes into train {n_train}, validation {n_val} and three test sets of {n_test}, "
+            "because none may be empty; the default shares need 10 nodes, use a larger graph or other shares"
         )
     if n_test > narrowest:
         raise DataError(

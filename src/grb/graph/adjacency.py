@@ -70,30 +70,54 @@ class Adjacency:
         start, stop = self.pattern.indptr[node], self.pattern.indptr[node + 1]
         return self.pattern.indices[start:stop].long()
 
-    def edited(self, add: Tensor, drop: Tensor, n: int) -> Adjacency:
+    def edited(self, add: Tensor, drop: Tensor, *, base: int, n: int) -> Adjacency:
         """With edges added (weight one) and dropped and ``n`` nodes; trusts its arguments, see ``Graph.apply``.
 
         Args:
             add: [2, a], absent pairs of ids below ``n``.
             drop: [2, r], existing pairs.
-            n: New number of nodes; a smaller one cuts off the last nodes and their edges.
+            base: Nodes that stay; all later ones are cut off with their edges.
+            n: New number of nodes, those after ``base`` being new.
         """
-        rows, cols, values = self.pattern.row_ids.long(), self.pattern.indices.long(), self.values
-        keep = torch.ones(len(rows), dtype=torch.bool, device=self.device)
+        kept = self._kept(drop, base)
+        if not add.numel() and n <= kept.n:
+            return kept
+        both = torch.cat([add, add.flip(0)], dim=1)
+        both = both[:, torch.argsort(both[0] * n + both[1])]
+        places = kept._places(both) + torch.arange(both.shape[1])
+        entries = kept.pattern.entries + both.shape[1]
+        old = torch.ones(entries, dtype=torch.bool)
+        old[places] = False
+        indices = torch.empty(entries, dtype=kept.pattern.indices.dtype)
+        indices[old] = kept.pattern.indices
+        indices[places] = both[1].to(indices.dtype)
+        counts = functional.pad(kept.pattern.counts, (0, n - kept.n)).long() + torch.bincount(both[0], minlength=n)
+        indptr = functional.pad(counts.cumsum(0), (1, 0)).to(kept.pattern.indptr.dtype)
+        values = kept.values
+        if values is not None:
+            values = values.new_ones(entries).masked_scatter(old, values)
+        return Adjacency(Pattern(indptr, indices, n, symmetric=True), values)
+
+    def _kept(self, drop: Tensor, base: int) -> Adjacency:
+        """Without the dropped edges and without the nodes from ``base`` on."""
+        if not drop.numel() and base == self.n:
+            return self
+        rows, cols = self.pattern.row_ids.long(), self.pattern.indices.long()
+        keep = (rows < base) & (cols < base)
         if drop.numel():
             both = torch.cat([drop, drop.flip(0)], dim=1)
             keep[torch.searchsorted(self.keys, both[0] * self.n + both[1])] = False
-        if n < self.n:
-            keep &= (rows < n) & (cols < n)
-        if not keep.all():
-            rows, cols = rows[keep], cols[keep]
-            values = None if values is None else values[keep]
-        rows = torch.cat([rows, add[0], add[1]])
-        cols = torch.cat([cols, add[1], add[0]])
-        order = torch.argsort(rows * max(n, 1) + cols)
-        if values is not None:
-            values = torch.cat([values, values.new_ones(2 * add.shape[1])])[order]
-        return Adjacency(_pattern(rows[order], cols[order], n, self.pattern.indices.dtype), values)
+        values = None if self.values is None else self.values[keep]
+        return Adjacency(_pattern(rows[keep], cols[keep], base, self.pattern.indices.dtype), values)
+
+    def _places(self, pairs: Tensor) -> Tensor:
+        """Where new entries (row, column) go among the present ones; new nodes come last in every row."""
+        rows, cols = pairs
+        ends = self.pattern.indptr.long()[(rows + 1).clamp(max=self.n)]
+        inside = (rows < self.n) & (cols < self.n)
+        if inside.any():
+            ends[inside] = torch.searchsorted(self.keys, rows[inside] * self.n + cols[inside])
+        return ends
 
     def subgraph(self, nodes: Tensor) -> Adjacency:
         """Induced by ``nodes`` (distinct ids), renumbered 0.. in the order given."""

@@ -58,8 +58,10 @@ class GraphEdit:
     cut: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.n < MAX_NODES:
-            raise DataError(f"an edit is for {self.n} nodes, but 0 to {MAX_NODES - 1} are possible")
+        if not 0 <= self.n < MAX_NODES or self.num_new >= MAX_NODES - self.n:
+            raise DataError(
+                f"an edit is for {self.n} nodes and {self.num_new} new ones, but 0 to {MAX_NODES - 1} are possible"
+            )
         if not 0 <= self.cut <= self.n:
             raise DataError(f"an edit cuts {self.cut} nodes, but the graph has {self.n}")
         object.__setattr__(self, "add", _canonical(self.add, self.n_after, "add"))
@@ -225,7 +227,9 @@ def apply(edit: GraphEdit, graph: Graph) -> Graph:
         if rows is not None and rows.shape[1] != graph.num_features:
             raise DataError(f"the edit has {rows.shape[1]} features per node, but the graph has {graph.num_features}")
     _check_collection(edit, graph)
-    adj = graph.adj.edited(edit.add, edit.drop, edit.n_after) if _touches_structure(edit) else graph.adj
+    adj = (
+        graph.adj.edited(edit.add, edit.drop, base=edit.base, n=edit.n_after) if _touches_structure(edit) else graph.adj
+    )
     return Graph(adj, _edited_features(edit, graph.x), _edited_labels(edit, graph), graph.ptr)
 
 
@@ -281,14 +285,7 @@ def _refuse_weight_changes(before: Graph, after: Graph, add: Tensor, drop: Tenso
     """An edit carries no weights, so a difference in weights must not be lost in silence."""
     if before.adj.values is None and after.adj.values is None:
         return
-    forth = GraphEdit(
-        n=before.n,
-        add=add,
-        drop=drop,
-        new_x=None if after.n == base else torch.zeros(after.n - base, 1),
-        cut=before.n - base,
-    )
-    expected = before.adj.edited(forth.add, forth.drop, after.n).values
+    expected = before.adj.edited(add, drop, base=base, n=after.n).values
     seen = after.adj.values
     ones = torch.ones(after.adj.pattern.entries)
     if not torch.equal(ones if expected is None else expected, ones if seen is None else seen):

@@ -49,7 +49,7 @@ def read_npz(
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
-            _check_ends(path)
+            _check_ends(path, archive)
             _check_sizes(path, infos, max_bytes)
             names = [info.filename.removesuffix(".npy") for info in infos]
             _check_names(path, names, required, allowed)
@@ -68,13 +68,13 @@ def read_npz(
         raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
 
 
-def _check_ends(path: Path) -> None:
+def _check_ends(path: Path, archive: zipfile.ZipFile) -> None:
     """zipfile reads over bytes in front of and behind an archive; a file that carries any is not what was published."""
+    start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
     with path.open("rb") as stream:
-        head = stream.read(4)
         stream.seek(-_END_BYTES, os.SEEK_END)
         tail = stream.read(4)
-    if head not in (b"PK\3\4", b"PK\5\6") or tail != b"PK\5\6":
+    if start != 0 or tail != b"PK\5\6":
         raise DataError(f"{path} has other bytes in front of or behind its arrays; get it again")
 
 
@@ -124,7 +124,7 @@ def _check_header(path: Path, info: zipfile.ZipInfo, stream: IO[bytes]) -> None:
     for size in shape:
         count *= int(size)
     held = info.file_size - stream.tell()
-    if min(shape, default=0) < 0 or count * dtype.itemsize != held:
+    if min(shape, default=0) < 0 or not dtype.itemsize or count * dtype.itemsize != held:
         raise DataError(
             f"array '{info.filename[:60]}' of {path} declares shape {shape} of {dtype}, but holds {held} bytes"
         )

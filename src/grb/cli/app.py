@@ -1,0 +1,132 @@
+"""The root of the command: its verbs, ``--version``, and what the shell sees when something is refused."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from grb._version import __version__
+from grb.cli import data, doctor, eval, info, ls, train
+from grb.cli.options import Json
+from grb.cli.output import print_json
+from grb.errors import GRBError, IntegrityError
+
+BAD_INPUT, INTEGRITY, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
+
+
+class Verbs(TyperGroup):
+    """Every refusal is one sentence on stderr and an exit code; a traceback is shown only if asked for."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        debug = os.environ.get("GRB_DEBUG", "") not in ("", "0")
+        if "--debug" in given:  # anywhere, because it is appended to the line that has just failed
+            given.remove("--debug")
+            debug = True
+        options["standalone_mode"] = False
+        try:
+            code = super().main(given, *rest, **options)
+        except typer.Abort:
+            code = INTERRUPTED
+        except Exception as error:
+            sentence = _sentence(error)
+            if sentence is None:
+                raise
+            if debug:
+                traceback.print_exc()
+            _say(f"error: {sentence}")
+            code = INTEGRITY if isinstance(error, IntegrityError) else BAD_INPUT
+        if code == INTERRUPTED:
+            _say("interrupted")
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # the reader (head, less) has left; what Python would still flush at its end goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(PIPE_CLOSED) from None
+        return result
+
+
+def _sentence(error: Exception) -> str | None:
+    """What to tell the user; None for an error that nobody foresaw, whose traceback is worth more."""
+    # by attribute: typer carries a click of its own since 0.20, so there is no one class to import
+    message = getattr(error, "format_message", None)
+    if message is not None:
+        ctx = getattr(error, "ctx", None)
+        hint = f" `{ctx.command_path} --help` shows what it takes." if ctx is not None else ""
+        return str(message()).rstrip().rstrip(".") + "." + hint
+    if isinstance(error, GRBError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this"
+    return None
+
+
+def _say(sentence: str) -> None:
+    # one line without control characters: a sentence may quote a name from a file that somebody sent
+    shown = "".join(letter if letter.isprintable() else "?" for letter in " ".join(sentence.split()))
+    print(shown, file=sys.stderr)
+
+
+app = typer.Typer(
+    name="grb",
+    cls=Verbs,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    as_json: Json = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; GRB_DEBUG=1 does the same.")
+    ] = False,
+) -> None:
+    """Robustness of graph machine learning: attack, defend and evaluate under one enforced threat model.
+
+    \b
+    New here?
+      grb ls                                what there is
+      grb train gcn --dataset synth-cora    needs no download
+      grb doctor                            is this machine set up well?
+    """
+    if version:
+        if as_json:
+            print_json({"grb": __version__})
+        else:
+            typer.echo(f"grb {__version__}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+    elif as_json:
+        json_please = {"as_json": True}
+        ctx.default_map = {
+            **dict.fromkeys((command.name or "" for command in app.registered_commands), json_please),
+            "data": {"path": json_please, "verify": json_please},
+        }
+
+
+app.command("ls")(ls.ls)
+app.command("info")(info.info)
+app.add_typer(data.app, name="data")
+app.command("train")(train.train)
+app.command("eval")(eval.evaluate)
+app.command("doctor")(doctor.doctor)

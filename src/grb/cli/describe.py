@@ -1,0 +1,154 @@
+"""What ``grb info`` knows, as plain values that become tables or JSON."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grb import catalogue
+from grb.cli.data import mean_degrees
+from grb.cli.ls import ABSENT, STATISTICS, has_files, where
+from grb.dataset import registry
+from grb.errors import DataError
+
+if TYPE_CHECKING:
+    from grb.dataset import Dataset
+
+# the generator is set by whoever trains, not by whoever chooses a model
+HIDDEN_ARGUMENTS = ("self", "generator")
+
+
+def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
+    """Statistics of a dataset; those that the paper prints if its files are not here."""
+    place = where(name)
+    if data_dir is not None and has_files(name):
+        place = str(registry.find(name, data_dir))
+    if place == ABSENT:
+        known = catalogue.preset("datasets").get(name, {})
+        return {
+            "name": name,
+            "synthetic": False,
+            "summary": catalogue.entries("dataset")[name].summary,
+            "where": f"{ABSENT}; these are the paper's statistics",
+            **{key: known.get(key) for key in STATISTICS},
+            "feature_range": known.get("range"),
+            "mean_degrees": known.get("degrees", {}),
+        }
+    from grb.dataset import load_dataset
+
+    loaded = load_dataset(name, data_dir=data_dir)
+    return {
+        "name": name,
+        "synthetic": loaded.synthetic,
+        "summary": catalogue.entries("dataset")[name].summary,
+        "where": place,
+        "nodes": loaded.num_nodes,
+        "edges": loaded.num_edges,
+        "features": loaded.num_features,
+        "classes": loaded.num_classes,
+        **_structure(loaded),
+        "fingerprint": loaded.fingerprint(),
+        "notes": list(loaded.notes) or None,
+        "split": _split(loaded),
+        "mean_degrees": mean_degrees(loaded),
+    }
+
+
+def _split(loaded: Dataset) -> dict[str, int]:
+    test = {difficulty: len(ids) for difficulty, ids in loaded.split.test.items()}
+    return {"all": loaded.num_nodes, "train": loaded.num_train, "val": loaded.num_val, **test}
+
+
+def _structure(loaded: Dataset) -> dict[str, Any]:
+    from scipy.sparse.csgraph import connected_components
+
+    labels = loaded.labels
+    degrees = loaded.graph.adj.degrees
+    facts: dict[str, Any] = {"feature_range": [round(end, 6) for end in loaded.feature_range]}
+    if labels.dim() == 1:
+        ends = loaded.graph.adj.edges()
+        same = labels[ends[0]] == labels[ends[1]]
+        facts["homophily"] = round(float(same.double().mean()), 6) if len(same) else None
+        facts["class_sizes"] = labels[labels >= 0].bincount(minlength=loaded.num_classes).tolist()
+    facts["largest_degree"] = int(degrees.max())
+    facts["isolated_nodes"] = int((degrees == 0).sum())
+    facts["components"] = int(connected_components(loaded.adj, directed=False, return_labels=False))
+    return facts
+
+
+def model(name: str) -> dict[str, Any]:
+    """A model's arguments, the papers' settings for it, and its size with those of grb-cora."""
+    from grb.model.build import build, settings, split_name
+
+    base, norm = split_name(name)
+    tables = catalogue.preset("models")
+    variants = [f"{base}+ln"] if norm else [base, f"{base}+ln"]
+    presets = [
+        {"dataset": place, "model": variant, **table[variant]}
+        for place, table in tables.items()
+        for variant in variants
+        if place != "training" and variant in table
+    ]
+    chosen = settings(name, "grb-cora")
+    size = catalogue.preset("datasets")["grb-cora"]
+    try:
+        made = build(chosen, size["features"], size["classes"])
+        parameters = sum(parameter.numel() for parameter in made.parameters())
+    except DataError:  # a model without settings of its own that does not take those of another
+        parameters = None
+    return {
+        **anything("model", base),
+        "name": chosen.model,
+        "parameters_on_grb_cora": parameters,
+        "training": {"optimiser": "Adam", **tables["training"]},
+        "presets": presets,
+    }
+
+
+def anything(kind: str, name: str) -> dict[str, Any]:
+    """What can be said about any catalogued class or function."""
+    entry = catalogue.entries(kind)[name]
+    target = catalogue.resolve(kind, name)
+    doc = inspect.getdoc(target) or ""
+    return {
+        "name": name,
+        "summary": entry.summary,
+        "code": entry.target,
+        "about": _plain(doc.split("\n\n")[0]),
+        "arguments": _arguments(target, doc),
+    }
+
+
+def _arguments(target: Any, doc: str) -> list[dict[str, Any]]:
+    meanings = _meanings(doc)
+    return [
+        {"name": key, "default": _default(parameter), "meaning": meanings.get(key)}
+        for key, parameter in inspect.signature(target).parameters.items()
+        if key not in HIDDEN_ARGUMENTS
+    ]
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    if parameter.default is inspect.Parameter.empty:
+        return "needed"
+    return getattr(parameter.default, "__name__", None) or repr(parameter.default)
+
+
+def _meanings(doc: str) -> dict[str, str]:
+    """Argument and meaning from the section ``Args:`` of a docstring.
+
+    >>> _meanings("What.\\n\\nArgs:\\n    a: First,\\n        in two lines.\\n    b: Second.\\n\\nReturns: c")
+    {'a': 'First, in two lines.', 'b': 'Second.'}
+    """
+    section = re.search(r"^Args:\n((?:[ ]{4}.*\n?|\n(?=[ ]{4}))+)", doc, re.MULTILINE)
+    if section is None:
+        return {}
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section.group(1), re.MULTILINE)
+    return {name: _plain(text) for name, text in entries}
+
+
+def _plain(text: str) -> str:
+    """Without the marks of reStructuredText, in one line."""
+    return re.sub(r":\w+:`", "`", " ".join(text.split())).replace("``", "`")

@@ -1,0 +1,122 @@
+"""``grb eval``: score a saved model, on the clean graph or under an edit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grb.cli import output
+from grb.cli.options import DataDir, Json, check_counts, names
+from grb.errors import DataError
+
+if TYPE_CHECKING:
+    from grb.dataset import Dataset
+    from grb.graph import GraphEdit
+    from grb.model.base import GraphModel
+
+
+def evaluate(
+    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Written by `grb train --save`.")],
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Dataset; the one it was trained on if not given.", autocompletion=names("dataset")),
+    ] = None,
+    edit: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Edit to apply to the graph first.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of torch.")] = 1,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Score a saved model on each test set of a dataset.
+
+    \b
+    Examples:
+      grb eval gcn.safetensors
+      grb eval gcn.safetensors --dataset grb-cora --edit attack.npz
+    """
+    import torch
+
+    from grb import api
+    from grb.dataset import load_dataset
+    from grb.graph import GraphEdit
+    from grb.trainer.checkpoint import load_model_with_meta
+
+    check_counts(threads=threads)
+    torch.set_num_threads(threads)
+    model, meta = load_model_with_meta(file)
+    loaded = load_dataset(dataset or _trained_on(file, meta), data_dir=data_dir)
+    _check_fit(file, model, loaded)
+    fingerprint = loaded.fingerprint()
+    if meta.get("dataset") == loaded.name and meta.get("fingerprint", fingerprint) != fingerprint:
+        output.say(f"warning: {file} was trained on a '{loaded.name}' with another fingerprint; scores may not compare")
+    change = None if edit is None else GraphEdit.load(edit)
+    scores = {"clean": api.evaluate(model, loaded)}
+    if change is not None:
+        scores["edited"] = api.evaluate(model, loaded, change)
+        output.say("note: the edit was applied as it is; no threat model was checked")
+    result = {
+        "file": str(file),
+        "model": f"{model.name}+ln" if model.params.get("layer_norm") else model.name,
+        "parameters": model.num_parameters,
+        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
+        "metric": metric_name(loaded),
+        "threads": threads,
+        "scores": scores,
+        "edit": None if change is None else {"file": str(edit), **_size(change)},
+    }
+    if as_json:
+        output.print_json(result)
+    else:
+        _show(result, loaded)
+
+
+def metric_name(dataset: Dataset) -> str:
+    return "accuracy" if dataset.labels.dim() == 1 else "micro-F1"
+
+
+def dataset_title(dataset: Dataset) -> str:
+    return f"{dataset.name} (synthetic)" if dataset.synthetic else dataset.name
+
+
+def _trained_on(file: Path, meta: dict[str, Any]) -> str:
+    name = meta.get("dataset")
+    if not isinstance(name, str):
+        raise DataError(f"{file} does not say which dataset it was trained on; give one with --dataset")
+    if ":" in name:  # an import path: a file must not choose which code runs
+        raise DataError(f"{file} names code '{name[:60]}' as its dataset; if you trust it, give it with --dataset")
+    return name
+
+
+def _check_fit(file: Path, model: GraphModel, dataset: Dataset) -> None:
+    needs = {"features": model.params.get("in_features"), "classes": model.params.get("out_features")}
+    has = {"features": dataset.num_features, "classes": dataset.num_classes}
+    for what, number in needs.items():
+        if number is not None and number != has[what]:
+            raise DataError(
+                f"{file} is a {model.name} for {number} {what}, but dataset '{dataset.name}' has {has[what]}; "
+                "give the dataset it was trained on with --dataset"
+            )
+
+
+def _size(edit: GraphEdit) -> dict[str, int]:
+    return {
+        "nodes_added": edit.num_new,
+        "edges_added": edit.add.shape[1],
+        "edges_dropped": edit.drop.shape[1],
+        "rows_changed": 0 if edit.set_ids is None else len(edit.set_ids),
+    }
+
+
+def _show(result: dict[str, Any], dataset: Dataset) -> None:
+    scores: dict[str, dict[str, float]] = result["scores"]
+    rows = [[name, *(f"{100 * value:.2f}" for value in own.values())] for name, own in scores.items()]
+    if "edited" in scores:
+        change = (scores["edited"][key] - value for key, value in scores["clean"].items())
+        rows.append(["change", *(f"{100 * value:+.2f}" for value in change)])
+    parts = list(scores["clean"])
+    title = f"{result['model']} on {dataset_title(dataset)}: {result['metric']} in %"
+    output.table(title, ["graph", *parts], rows, numbers=parts)
+    if result["edit"] is not None:
+        words = [f"{count} {what.replace('_', ' ')}" for what, count in result["edit"].items() if what != "file"]
+        output.say("edit: " + ", ".join(words))

@@ -1,0 +1,93 @@
+"""``grb info``: everything about one name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from grb import catalogue
+from grb.cli import describe, output
+from grb.cli.ls import known_kind
+from grb.cli.options import DataDir, Json, names
+from grb.errors import UnknownName
+
+# facts that only models have
+MORE = (("parameters_on_grb_cora", "parameters on grb-cora"), ("training", "training"))
+
+
+def info(
+    name: Annotated[str, typer.Argument(help="Any name that `grb ls` shows.", autocompletion=names())],
+    kind: Annotated[
+        str | None, typer.Option(help="Only as a dataset, model, ...; all kinds that have the name if not given.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show a dataset's statistics, or a model's parameters and the papers' settings for it.
+
+    \b
+    Examples:
+      grb info synth-cora
+      grb info gcn+ln
+      grb info grb-cora --json
+    """
+    kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
+    found = {kind: own for kind in kinds if (own := _own_name(kind, name)) is not None}
+    if not found:
+        known = [each for kind in kinds for each in catalogue.entries(kind)]
+        raise UnknownName(" or ".join(kinds), name, known, advice="`grb ls` shows all names.")
+    about = {kind: _about(kind, own, name, data_dir) for kind, own in found.items()}
+    if as_json:
+        output.print_json({"name": name, "kinds": about})
+        return
+    for kind, facts in about.items():
+        _show(kind, facts)
+
+
+def _own_name(kind: str, name: str) -> str | None:
+    base = name.partition("+")[0] if kind == "model" else name
+    try:
+        return catalogue.canonical(kind, base)
+    except UnknownName:
+        return None
+
+
+def _about(kind: str, own: str, given: str, data_dir: Any) -> dict[str, Any]:
+    if kind == "dataset":
+        return describe.dataset(own, data_dir)
+    if kind == "model":
+        return describe.model(given)
+    return describe.anything(kind, own)
+
+
+def _show(kind: str, facts: dict[str, Any]) -> None:
+    if kind == "dataset":
+        _show_dataset(facts)
+    else:
+        _show_code(kind, facts)
+
+
+def _show_dataset(facts: dict[str, Any]) -> None:
+    label = " (synthetic)" if facts["synthetic"] else ""
+    pairs = {key: value for key, value in facts.items() if key not in ("name", "synthetic", "mean_degrees", "split")}
+    output.facts(f"dataset {facts['name']}{label}", ((key.replace("_", " "), value) for key, value in pairs.items()))
+    parts = dict.fromkeys([*facts.get("split", {}), *facts["mean_degrees"]])
+    rows = [(part, facts.get("split", {}).get(part), facts["mean_degrees"].get(part)) for part in parts]
+    output.table(None, ["part", "nodes", "mean degree"], rows, numbers=["nodes", "mean degree"])
+
+
+def _show_code(kind: str, facts: dict[str, Any]) -> None:
+    output.facts(
+        f"{kind} {facts['name']}",
+        [("summary", facts["summary"]), ("code", facts["code"]), ("about", facts["about"])]
+        + [(label, facts[key]) for key, label in MORE if key in facts],
+    )
+    arguments = [(row["name"], row["default"], row["meaning"]) for row in facts["arguments"]]
+    output.table("constructor", ["argument", "default", "meaning"], arguments)
+    if facts.get("presets"):
+        keys = list(dict.fromkeys(key for row in facts["presets"] for key in row))
+        rows = [[row.get(key) for key in keys] for row in facts["presets"]]
+        output.table(
+            "the papers' settings", keys, rows, numbers=[key for key in keys if key not in ("dataset", "model")]
+        )

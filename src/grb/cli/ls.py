@@ -1,0 +1,86 @@
+"""``grb ls``: what there is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from grb import catalogue
+from grb.cli import output
+from grb.cli.options import Json
+from grb.dataset import registry
+from grb.errors import DataError, UnknownName
+
+STATISTICS = ("nodes", "edges", "features", "classes")
+ABSENT = "not on this machine"
+# what the catalogue points to for a dataset in the four npz files of GRB
+GRB_FILES = "grb.dataset.dataset:Dataset"
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    return [f"{kind}s" for kind in catalogue.kinds() if kind.startswith(incomplete)]
+
+
+def ls(
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="datasets, models, ...; everything if not given.", autocompletion=_complete_kind),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List datasets, models and everything else that has a name.
+
+    \b
+    Examples:
+      grb ls
+      grb ls models
+      grb ls datasets --json
+    """
+    kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
+    found = {kind: [_row(kind, name, entry) for name, entry in catalogue.entries(kind).items()] for kind in kinds}
+    if as_json:
+        output.print_json(found)
+        return
+    for kind, rows in found.items():
+        _show(kind, rows)
+
+
+def known_kind(kind: str) -> str:
+    """The catalogue's word for a kind given in singular or plural."""
+    kinds = catalogue.kinds()
+    for known in kinds:
+        if kind.lower() in (known, f"{known}s"):
+            return known
+    plurals = [f"{known}s" for known in kinds]
+    raise UnknownName("kind", kind, plurals, advice=f"Allowed: {', '.join(plurals)}.")
+
+
+def has_files(name: str) -> bool:
+    """Whether a dataset is read from a directory; embedded ones and those of plug-ins are made by code."""
+    return name not in registry.EMBEDDED and catalogue.entries("dataset")[name].target == GRB_FILES
+
+
+def where(name: str) -> str:
+    """Where a dataset comes from: embedded, a directory, a plug-in, or nowhere on this machine."""
+    if not has_files(name):
+        return "embedded" if name in registry.EMBEDDED else f"by {catalogue.entries('dataset')[name].target}"
+    try:
+        return str(registry.find(name))
+    except DataError:
+        return ABSENT
+
+
+def _row(kind: str, name: str, entry: catalogue.Entry) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "summary": entry.summary, "aliases": list(entry.aliases)}
+    if kind == "dataset":
+        known = catalogue.preset("datasets").get(name, {})
+        row.update({key: known.get(key) for key in STATISTICS}, where=where(name))
+    return row
+
+
+def _show(kind: str, rows: list[dict[str, Any]]) -> None:
+    extra = (*STATISTICS, "where") if kind == "dataset" else ()
+    names = [", ".join([row["name"], *row["aliases"]]) for row in rows]
+    cells = [[name, *(row[key] for key in extra), row["summary"]] for name, row in zip(names, rows)]
+    output.table(f"{kind}s", ["name", *extra, "summary"], cells, numbers=STATISTICS)

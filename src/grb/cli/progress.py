@@ -1,0 +1,148 @@
+"""What a training says while it runs: a live line on a terminal, finished runs and a sign of life elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+if TYPE_CHECKING:
+    from grb.trainer import Epoch
+
+SIGN_OF_LIFE = 10.0
+REDRAW = 0.1
+
+
+class Reporter(Protocol):
+    """Told about runs and epochs."""
+
+    def __enter__(self) -> Reporter: ...
+    def __exit__(self, *error: object) -> None: ...
+    def start(self, run: str, epochs: int) -> None: ...
+    def epoch(self, epoch: Epoch) -> None: ...
+    def done(self, sentence: str) -> None: ...
+
+
+def reporter(console: Console, runs: int) -> Reporter:
+    """Bars if somebody is watching, lines if not."""
+    watched = console.is_terminal and not console.is_dumb_terminal
+    return Bars(console, runs) if watched else Lines(console, runs)
+
+
+class _Watch:
+    """Where the running training is: epochs done, loss, scores, time."""
+
+    def __init__(self, run: str, epochs: int) -> None:
+        self.run = run
+        self.epochs = epochs
+        self.done = 0
+        self.best: float | None = None
+        self.last = ""
+        self.begin = self.told = time.monotonic()
+
+    def update(self, epoch: Epoch) -> None:
+        self.done = epoch.number + 1
+        if epoch.val_score is not None:
+            self.best = epoch.val_score if self.best is None else max(self.best, epoch.val_score)
+        self.last = f"loss {epoch.loss:.3f}"
+        if epoch.val_score is not None and self.best is not None:
+            self.last += f"  val {100 * epoch.val_score:.2f}  best {100 * self.best:.2f}"
+
+    def due(self, seconds: float) -> bool:
+        """Whether so many seconds have passed since this was last true."""
+        now = time.monotonic()
+        if now - self.told < seconds:
+            return False
+        self.told = now
+        return True
+
+    def state(self) -> str:
+        # "at most", because training usually stops early
+        left = (time.monotonic() - self.begin) / max(self.done, 1) * (self.epochs - self.done)
+        return f"{self.done}/{self.epochs}  {self.last}  ETA <{clock(left)}"
+
+
+class Lines:
+    """One line for a finished run, and one every ten seconds so that a long run is seen to live."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        self.console = console
+        self.runs = runs
+        self.finished = 0
+        self.watch = _Watch("", 1)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def start(self, run: str, epochs: int) -> None:
+        self.watch = _Watch(run, epochs)
+
+    def epoch(self, epoch: Epoch) -> None:
+        self.watch.update(epoch)
+        if self.watch.due(SIGN_OF_LIFE):
+            self.console.print(f"{self.watch.run}: epoch {self.watch.state()}")
+
+    def done(self, sentence: str) -> None:
+        self.finished += 1
+        self.console.print(f"[{self.finished}/{self.runs}] {sentence}")
+
+
+class Bars:
+    """A live line for the running training, one for all runs if there are several; finished runs stay above them."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[state]}", markup=False),
+            console=console,
+            transient=True,
+            auto_refresh=False,  # drawn from the training's own thread: a second one would take turns with it
+        )
+        self.runs = runs
+        self.finished = 0
+        self.begin = time.monotonic()
+        self.watch = _Watch("", 1)
+        self.current = self.progress.add_task("", state="")
+        self.all = self.progress.add_task("all runs", total=runs, state=f"0/{runs}", visible=runs > 1)
+
+    def __enter__(self) -> Bars:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def start(self, run: str, epochs: int) -> None:
+        self.watch = _Watch(run, epochs)
+        self.progress.reset(self.current, total=epochs, description=run, state="")
+        self.progress.refresh()
+
+    def epoch(self, epoch: Epoch) -> None:
+        self.watch.update(epoch)
+        if self.watch.due(REDRAW):
+            self.progress.update(self.current, completed=self.watch.done, state=self.watch.state())
+            self.progress.refresh()
+
+    def done(self, sentence: str) -> None:
+        self.finished += 1
+        left = (time.monotonic() - self.begin) / self.finished * (self.runs - self.finished)
+        self.progress.update(self.all, completed=self.finished, state=f"{self.finished}/{self.runs}  ETA {clock(left)}")
+        self.progress.console.print(sentence)
+        self.progress.refresh()
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, with hours if there are any.
+
+    >>> clock(75), clock(3700)
+    ('1:15', '1:01:40')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,201 @@
+"""What an attacker may do. Nobody polices himself: ``check`` counts, and refuses with the excess named.
+
+All limits are "at most". Undirected edges count once; an edge between two injected nodes counts at both of its ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from grb.catalogue import preset
+from grb.errors import BudgetError, DataError, UnknownName
+from grb.graph import Graph, GraphEdit
+
+# float32 rounds 0.94 to 0.93999999762; a limit is kept if it is kept up to this
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Injection:
+    """Append nodes with edges and features of the attacker's choice; the original graph stays as it is.
+
+    Args:
+        nodes: Injected nodes at most.
+        edges_per_node: Edges of one injected node at most.
+        feature_range: Lowest and highest value of an injected feature.
+
+    >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
+    60
+    """
+
+    nodes: int
+    edges_per_node: int
+    feature_range: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        if self.nodes < 0 or self.edges_per_node < 0:
+            raise DataError(
+                f"limits of {self.nodes} nodes and {self.edges_per_node} edges were given, but none may be negative"
+            )
+        low, high = self.feature_range
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise DataError(f"the feature range is [{low}, {high}], but a finite lower and upper end are needed")
+
+    @classmethod
+    def preset(cls, dataset: str, mode: str) -> Injection:
+        """The limits of the GRB paper's Table 12 for a dataset and a difficulty; synth-cora has those of grb-cora."""
+        row = injection_table(dataset)
+        if mode not in row["nodes"]:
+            raise UnknownName("difficulty", mode, row["nodes"], advice=f"Allowed: {', '.join(row['nodes'])}.")
+        low, high = row["feature_range"]
+        return cls(row["nodes"][mode], row["edges_per_node"], (low, high))
+
+    def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
+        """Refuse an edit beyond the limits; otherwise tell what it used."""
+        _check_basis(graph, edit)
+        if edit.drop.numel():
+            raise BudgetError(f"{edit.drop.shape[1]} original edges are dropped, but an injection may drop none")
+        if edit.set_ids is not None:
+            raise BudgetError(
+                f"features of {len(edit.set_ids)} original nodes are changed, but an injection may change none"
+            )
+        inside = int((edit.add[1] < graph.n).sum())
+        if inside:
+            raise BudgetError(f"{inside} edges are added among original nodes, but an injection may add none")
+        if edit.num_new > self.nodes:
+            raise BudgetError(f"{edit.num_new} nodes are injected, but the threat model allows nodes={self.nodes}")
+        degrees = injected_degrees(edit)
+        most = int(degrees.max()) if len(degrees) else 0
+        if most > self.edges_per_node:
+            node = int(degrees.argmax())
+            raise BudgetError(
+                f"injected node {node} has {most} edges, but the threat model allows edges_per_node={self.edges_per_node}"
+            )
+        if edit.new_x is not None:
+            _check_range(edit.new_x, self.feature_range, "an injected feature")
+        return {"nodes": edit.num_new, "edges": edit.add.shape[1], "most_edges_per_node": most}
+
+
+Change = Literal["add", "drop"]
+
+
+@dataclass(frozen=True)
+class Modification:
+    """Change edges among the original nodes and, if allowed, features of some of them.
+
+    Args:
+        edges: Changed edges at most; or give ``edge_ratio``.
+        edge_ratio: Share of the graph's edges that may change.
+        allow: ``add``, ``drop`` or both.
+        per_node: Share of its degree that may change at one node (rounded down); None for no such limit.
+        feature_nodes: Nodes whose features may change at most.
+        feature_range: Lowest and highest value of a changed feature; needed if features may change.
+    """
+
+    edges: int | None = None
+    edge_ratio: float | None = None
+    allow: Collection[Change] = ("add", "drop")
+    per_node: float | None = None
+    feature_nodes: int = 0
+    feature_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.edges is None) == (self.edge_ratio is None):
+            raise DataError("a modification needs either edges or edge_ratio, not both and not neither")
+        for name in ("edges", "edge_ratio", "per_node", "feature_nodes"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise DataError(f"{name} is {value}, but must not be negative")
+        if not set(self.allow) <= {"add", "drop"} or not self.allow:
+            raise DataError(f"allow is {sorted(self.allow)}, but 'add', 'drop' or both are needed")
+        if self.feature_nodes and self.feature_range is None:
+            raise DataError("feature_nodes needs a feature_range, for instance the dataset's own")
+
+    def budget(self, graph: Graph) -> int:
+        """Edges that may change in this graph."""
+        if self.edges is not None:
+            return self.edges
+        assert self.edge_ratio is not None
+        # the small term makes 5 % of 100 edges 5 although the product may be a hair below
+        return math.floor(self.edge_ratio * graph.num_edges + 1e-9)
+
+    def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
+        """Refuse an edit beyond the limits; otherwise tell what it used."""
+        _check_basis(graph, edit)
+        if edit.num_new:
+            raise BudgetError(f"{edit.num_new} nodes are injected, but a modification may inject none")
+        for kind, pairs in (("add", edit.add), ("drop", edit.drop)):
+            if pairs.numel() and kind not in self.allow:
+                raise BudgetError(
+                    f"{pairs.shape[1]} edges: {kind}, but the threat model allows only {sorted(self.allow)}"
+                )
+        changed = torch.cat([edit.add, edit.drop], dim=1)
+        count, budget = changed.shape[1], self.budget(graph)
+        if count > budget:
+            raise BudgetError(f"{count} edges are changed, but the threat model allows {budget}")
+        if self.per_node is not None and count:
+            self._check_per_node(graph, changed)
+        touched = 0 if edit.set_ids is None else len(edit.set_ids)
+        if touched > self.feature_nodes:
+            raise BudgetError(
+                f"features of {touched} nodes are changed, but the threat model allows {self.feature_nodes}"
+            )
+        if edit.set_x is not None and self.feature_range is not None:
+            _check_range(edit.set_x, self.feature_range, "a changed feature")
+        return {"edges": count, "feature_nodes": touched}
+
+    def _check_per_node(self, graph: Graph, changed: Tensor) -> None:
+        assert self.per_node is not None
+        counts = torch.bincount(changed.flatten(), minlength=graph.n)
+        limits = (graph.adj.degrees.double() * self.per_node + 1e-9).floor().long()
+        over = (counts > limits).nonzero().flatten()
+        if len(over):
+            node = int(over[0])
+            raise BudgetError(
+                f"{int(counts[node])} edges of node {node} are changed, but its limit is {int(limits[node])}"
+            )
+
+
+Threat = Injection | Modification
+
+
+def injected_degrees(edit: GraphEdit) -> Tensor:
+    """Edges of every injected node, [new]; one between two injected nodes counts for both."""
+    ends = edit.add.flatten()
+    return torch.bincount(ends[ends >= edit.base] - edit.base, minlength=edit.num_new)
+
+
+def injection_table(dataset: str) -> dict[str, Any]:
+    """A row of the GRB paper's Tables 5 and 12."""
+    tables = preset("injection")
+    name = {"synth-cora": "grb-cora"}.get(dataset, dataset)
+    if name not in tables:
+        raise UnknownName("preset of limits for dataset", dataset, tables, advice="Give an Injection(...) of your own.")
+    return dict(tables[name])
+
+
+def _check_basis(graph: Graph, edit: GraphEdit) -> None:
+    if edit.n != graph.n:
+        raise BudgetError(f"the edit is for a graph of {edit.n} nodes, but the attacked one has {graph.n}")
+    if edit.cut:
+        raise BudgetError(f"{edit.cut} nodes are removed, but no attack may remove any")
+    for rows in (edit.new_x, edit.set_x):
+        if rows is not None and rows.shape[1] != graph.num_features:
+            raise BudgetError(f"the edit has {rows.shape[1]} features per node, but the graph has {graph.num_features}")
+
+
+def _check_range(rows: Tensor, limits: tuple[float, float], what: str) -> None:
+    if not rows.numel():
+        return
+    if not torch.isfinite(rows).all():
+        raise BudgetError(f"{what} is NaN or infinite, but must be finite")
+    low, high = float(rows.min()), float(rows.max())
+    if low < limits[0] - TOLERANCE or high > limits[1] + TOLERANCE:
+        bad = low if low < limits[0] - TOLERANCE else high
+        raise BudgetError(f"{what} is {bad:.6g}, but the threat model allows {limits[0]:g} to {limits[1]:g}")

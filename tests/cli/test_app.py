@@ -1,0 +1,148 @@
+"""The command as the shell sees it: light imports, exit codes, quiet pipes, one sentence per refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from grb import __version__, api
+from grb.errors import IntegrityError
+
+HEAVY = ("torch", "torch_geometric", "matplotlib", "networkx", "sklearn", "scipy")
+PROBE = """
+import sys
+sys.argv = ["grb", *{arguments!r}]
+from grb.cli import main
+try:
+    main()
+finally:
+    print(sorted(set(sys.modules) & set({heavy!r})), file=sys.stderr)
+"""
+
+
+def python(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["ls"], ["ls", "--json"], ["data", "path", "synth-tiny"]]
+)
+def test_light_verbs_import_nothing_heavy(arguments):
+    done = python("-c", PROBE.format(arguments=arguments, heavy=HEAVY))
+    assert done.returncode == 0
+    assert done.stderr.strip() == "[]"
+
+
+def test_importing_grb_imports_nothing_heavy():
+    done = python("-c", f"import sys, grb; print(sorted(set(sys.modules) & set({HEAVY!r})))")
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_makes_waiting_threads_passive_unless_told_otherwise():
+    code = PROBE.format(arguments=["--version"], heavy=()) + "    import os; print(os.environ['OMP_WAIT_POLICY'])"
+    bare = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    assert python("-c", code, env=bare).stdout.split()[-1] == "PASSIVE"
+    assert python("-c", code, env={**bare, "OMP_WAIT_POLICY": "ACTIVE"}).stdout.split()[-1] == "ACTIVE"
+
+
+def test_module_grb_runs_the_command():
+    assert python("-m", "grb", "--version").stdout == f"grb {__version__}\n"
+
+
+def test_version_as_json(grb):
+    assert json.loads(grb("--version", "--json").stdout) == {"grb": __version__}
+
+
+def test_json_may_stand_before_the_verb(grb):
+    assert grb("--json", "ls", "models").stdout == grb("ls", "models", "--json").stdout
+    assert json.loads(grb("--json", "data", "path", "synth-tiny").stdout)["embedded"] is True
+
+
+@pytest.mark.parametrize("arguments", [(), ("data",), ("--help",)])
+def test_no_verb_shows_help(grb, arguments):
+    done = grb(*arguments)
+    assert done.exit_code == 0
+    assert "Usage: " in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["ls", "info", "data path", "data verify", "train", "eval", "doctor"])
+def test_help_of_every_verb_has_an_example(grb, verb):
+    shown = grb(*verb.split(), "--help").stdout
+    assert "Example" in shown
+    assert f"grb {verb}" in shown
+
+
+def test_unknown_verb_and_option_are_refused_with_the_nearest_name(grb):
+    done = grb("trian")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ") and "train" in done.stderr
+    done = grb("train", "gcn", "--dataset", "synth-tiny", "--seeed", "3")
+    assert done.exit_code == 2
+    assert "--seed" in done.stderr
+
+
+def test_piped_output_has_no_colour_codes_and_no_trailing_spaces():
+    done = python("-m", "grb", "ls", env={key: value for key, value in os.environ.items() if key != "FORCE_COLOR"})
+    assert "\x1b" not in done.stdout
+    assert all(line == line.rstrip() for line in done.stdout.splitlines())
+
+
+def test_names_that_stdout_cannot_write_are_no_reason_to_fail():
+    done = python("-m", "grb", "ls", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert "synth-tiny" in done.stdout
+
+
+def test_a_reader_that_leaves_early_is_met_with_silence():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "grb", "ls"], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.stderr == ""
+    assert done.returncode != 2
+
+
+def test_interrupt_shows_what_was_finished_and_exits_with_130(grb, monkeypatch):
+    real = api.train_with_history
+
+    def interrupted_at_seed_1(*args, seed, **options):
+        if seed == 1:
+            raise KeyboardInterrupt
+        return real(*args, seed=seed, **options)
+
+    monkeypatch.setattr(api, "train_with_history", interrupted_at_seed_1)
+    done = grb("train", "gcn", "--dataset", "synth-tiny", "--epochs", 3, "--seeds", 3)
+    assert done.exit_code == 130
+    assert done.stderr.splitlines()[-1] == "interrupted"
+    assert "interrupted after 1 of 3 runs" in done.stdout
+
+
+def test_broken_integrity_exits_with_3(grb, monkeypatch):
+    def refuse(*args, **options):
+        raise IntegrityError("object abc is not what its record says")
+
+    monkeypatch.setattr(api, "train_with_history", refuse)
+    done = grb("train", "gcn", "--dataset", "synth-tiny")
+    assert done.exit_code == 3
+    assert done.stderr.splitlines()[-1] == "error: object abc is not what its record says"
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_debug_shows_the_traceback(grb, monkeypatch, how):
+    if how == "environment":
+        monkeypatch.setenv("GRB_DEBUG", "1")
+    done = grb("train", "gcn", "--dataset", "nowhere", *(["--debug"] if how == "option" else []))
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-1].startswith("error: no dataset 'nowhere'.")
+
+
+def test_a_sentence_has_no_control_characters(grb):
+    done = grb("info", "\x1b[31mred\nname")
+    assert done.exit_code == 2
+    assert "\x1b" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1

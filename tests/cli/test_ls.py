@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from grb import catalogue
+from grb.cli.ls import known_kind
+
+from .conftest import refusal
+
+
+def test_without_a_kind_everything_is_listed(grb_json):
+    found = grb_json("ls")
+    assert list(found) == catalogue.kinds()
+    assert {row["name"] for row in found["dataset"]} == set(catalogue.entries("dataset"))
+
+
+@pytest.mark.parametrize("word", ["model", "models", "Models"])
+def test_kind_in_singular_and_plural(grb_json, word):
+    assert list(grb_json("ls", word)) == ["model"]
+
+
+@pytest.mark.parametrize("kind", catalogue.kinds())
+def test_table_names_everything(grb, kind):
+    shown = grb("ls", f"{kind}s").stdout
+    assert all(name in shown for name in catalogue.entries(kind))
+
+
+def test_known_kind_of_every_kind():
+    assert [known_kind(f"{kind}s") for kind in catalogue.kinds()] == catalogue.kinds()
+
+
+def test_datasets_say_where_they_are(grb_json, monkeypatch, tmp_path):
+    monkeypatch.setenv("GRB_DATA", str(tmp_path))
+    rows = {row["name"]: row for row in grb_json("ls", "datasets")["dataset"]}
+    assert rows["synth-tiny"]["where"] == "embedded"
+    assert rows["grb-cora"]["where"] == "not on this machine"
+    assert rows["grb-cora"]["nodes"] == 2680
+
+
+def test_unknown_kind(grb):
+    done = grb("ls", "modles")
+    assert done.exit_code == 2
+    assert refusal(done).startswith("no kind 'modles'. Did you mean 'models'? Allowed: ")

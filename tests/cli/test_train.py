@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from grb import api, evaluate, load_dataset, load_model, trainer
+from grb.cli.progress import Bars, Lines, reporter
+from grb.errors import DataError
+from grb.trainer import Epoch
+
+from .conftest import refusal
+
+TINY = ("--dataset", "synth-tiny", "--epochs", 4)
+
+
+def test_same_seed_gives_identical_numbers(grb_json):
+    first, second = (grb_json("train", "gcn", *TINY, "--seed", 3)["runs"][0] for _ in range(2))
+    for run in (first, second):
+        run.pop("seconds")
+    assert first == second
+    assert first["seed"] == 3
+
+
+def test_json_agrees_with_the_python_interface(grb_json):
+    result = grb_json("train", "gcn", *TINY, "--hidden", "8,8", "--lr", 0.02, "--dropout", 0.1)
+    dataset = load_dataset("synth-tiny")
+    options = {"epochs": 4, "lr": 0.02, "hidden_features": [8, 8], "dropout": 0.1}
+    model = api.train("gcn", dataset, seed=0, **options)
+    assert result["runs"][0]["scores"] == evaluate(model, dataset)
+    assert result["runs"][0]["parameters"] == sum(weight.numel() for weight in model.parameters())
+    assert result["dataset"] == {"name": "synth-tiny", "synthetic": True, "fingerprint": dataset.fingerprint()}
+    assert (result["threads"], result["device"], result["train_mode"]) == (1, "cpu", "inductive")
+
+
+def test_every_model_is_trained_with_every_seed(grb, grb_json):
+    arguments = ("train", "gcn", "mlp", "gcn", *TINY, "--seeds", 2)
+    result = grb_json(*arguments)
+    assert [(run["model"], run["seed"]) for run in result["runs"]] == [("gcn", 0), ("gcn", 1), ("mlp", 0), ("mlp", 1)]
+    scores = [run["scores"]["full"] for run in result["runs"][:2]]
+    summary = result["summary"][0]["scores"]["full"]
+    assert summary["mean"] == pytest.approx(sum(scores) / 2)
+    assert summary["std"] == pytest.approx(abs(scores[0] - scores[1]) / 2)
+    done = grb(*arguments)
+    assert done.stdout.startswith("synth-tiny (synthetic), inductive: accuracy in %, mean ± std of 2 seeds\n")
+    assert "[4/4] mlp seed 1: " in done.stderr
+
+
+def test_one_seed_has_no_deviation(grb, grb_json):
+    arguments = ("train", "gcn", *TINY)
+    assert grb_json(*arguments)["summary"][0]["scores"]["easy"]["std"] is None
+    assert "±" not in grb(*arguments).stdout
+
+
+def test_one_difficulty(grb_json):
+    assert list(grb_json("train", "mlp", *TINY, "--mode", "hard")["runs"][0]["scores"]) == ["hard"]
+
+
+def test_transductive_training_differs(grb_json):
+    inductive, other = (
+        grb_json("train", "gcn", *TINY, "--train-mode", mode)["runs"][0] for mode in ("inductive", "transductive")
+    )
+    assert inductive["scores"] != other["scores"] or inductive["best_val_score"] != other["best_val_score"]
+
+
+def test_one_run_is_saved_to_a_file(grb_json, tmp_path):
+    file = tmp_path / "new" / "gcn.safetensors"
+    result = grb_json("train", "gcn+ln", *TINY, "--save", file)
+    assert result["runs"][0]["saved"] == str(file)
+    assert evaluate(load_model(file), load_dataset("synth-tiny")) == result["runs"][0]["scores"]
+
+
+def test_several_runs_are_saved_to_a_directory(grb_json, tmp_path):
+    grb_json("train", "gcn", "mlp", *TINY, "--seeds", 2, "--save", tmp_path / "models")
+    assert sorted(file.name for file in (tmp_path / "models").iterdir()) == [
+        f"{model}-synth-tiny-seed{seed}.safetensors" for model in ("gcn", "mlp") for seed in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["--lr", "nan"], "--lr is nan, but a finite number above 0 is needed"),
+        (["--lr", "0"], "--lr is 0.0, but"),
+        (["--epochs", "-3"], "--epochs is -3, but at least 1 is needed"),
+        (["--patience", "0"], "--patience is 0, but at least 1 is needed"),
+        (["--threads", "0"], "--threads is 0, but at least 1 is needed"),
+        (["--seeds", "0"], "--seeds is 0, but at least 1 is needed"),
+        (["--seed", str(2**63)], "--seed is 9223372036854775808, but"),
+        (["--seed", "1", "--seeds", "2"], "--seed and --seeds were both given"),
+        (["--hidden", "64,x"], "--hidden is '64,x', but whole numbers above 0"),
+        (["--hidden", "64,,64"], "--hidden is '64,,64', but whole numbers above 0"),
+        (["--hidden", "0"], "--hidden is '0', but whole numbers above 0"),
+        (["--dropout", "1"], "--dropout is 1.0, but at least 0 and below 1"),
+        (["--dropout", "nan"], "--dropout is nan, but"),
+        (["--train-mode", "both"], "--train-mode is 'both', but inductive or transductive"),
+        (["--mode", "eazy"], "no difficulty 'eazy'. Did you mean 'easy'?"),
+        (["--device", "abacus"], "device 'abacus' cannot be used here"),
+        (["--epochs", "many"], "Invalid value for '--epochs'"),
+    ],
+)
+def test_bad_values_are_refused_in_one_sentence(grb, arguments, sentence):
+    done = grb("train", "gcn", "--dataset", "synth-tiny", *arguments)
+    assert done.exit_code == 2
+    assert refusal(done).startswith(sentence)
+
+
+def test_unknown_names_are_refused_before_any_training(grb):
+    done = grb("train", "gcn", "mlpp", "--dataset", "synth-tiny")
+    assert done.exit_code == 2
+    assert refusal(done) == "no model 'mlpp'. Did you mean 'mlp'? `grb ls models` shows all names."
+    done = grb("train", "gcn", "--dataset", "synth-tinny")
+    assert done.exit_code == 2
+    assert refusal(done) == "no dataset 'synth-tinny'. Did you mean 'synth-tiny'? `grb ls datasets` shows all names."
+
+
+def test_one_file_for_several_runs_is_refused(grb, tmp_path):
+    done = grb("train", "gcn", *TINY, "--seeds", 2, "--save", tmp_path / "gcn.safetensors")
+    assert done.exit_code == 2
+    assert refusal(done).startswith("--save is one file, but there are 2 runs")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable_place_is_refused_before_training_and_left_as_it_was(grb, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    done = grb("train", "gcn", *TINY, "--save", tmp_path / "file" / "deep" / "gcn.safetensors")
+    assert done.exit_code == 2
+    assert refusal(done).endswith(f"{tmp_path / 'file'} is not a directory; choose another place")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_failed_write_still_shows_the_scores(grb, monkeypatch, tmp_path):
+    def full_disk(*args, **options):
+        raise DataError("cannot write it: No space left on device; choose another place")
+
+    monkeypatch.setattr(trainer, "save_model", full_disk)
+    done = grb("train", "gcn", *TINY, "--save", tmp_path / "gcn.safetensors", "--json")
+    assert done.exit_code == 1
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["scores"] and run["saved"] is None and "No space left" in run["error"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_training_is_reported_and_the_others_go_on(grb, monkeypatch):
+    real = api.train_with_history
+
+    def diverging_at_seed_0(*args, seed, **options):
+        if seed == 0:
+            raise trainer.loop.TrainingError("the training loss became nan in epoch 1; try a smaller learning rate")
+        return real(*args, seed=seed, **options)
+
+    monkeypatch.setattr(api, "train_with_history", diverging_at_seed_0)
+    done = grb("train", "gcn", *TINY, "--seeds", 2)
+    assert done.exit_code == 1
+    assert "gcn seed 0: FAILED: the training loss became nan" in done.stderr
+    assert "gcn seed 1: easy" in done.stderr
+    assert "1 of 2" in done.stdout
+
+
+def watched(width: int = 100) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=width, markup=False, color_system=None)
+
+
+def test_bars_on_a_terminal_and_lines_elsewhere():
+    assert isinstance(reporter(watched(), 1), Bars)
+    assert isinstance(reporter(Console(file=io.StringIO()), 1), Lines)
+
+
+def test_live_line_shows_epochs_loss_scores_and_time(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.REDRAW", 0.0)
+    console = watched()
+    with reporter(console, 2) as progress:
+        progress.start("gcn seed 0", 20)
+        progress.epoch(Epoch(0, 1.5, 0.75, 1.0, 0.01))
+        progress.epoch(Epoch(1, 1.25, 0.5, 1.0, 0.01))
+        progress.done("gcn seed 0: full 50.00")
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "2/20  loss 1.250  val 50.00  best 75.00  ETA <" in shown
+    assert "1/2  ETA" in shown
+    assert "gcn seed 0: full 50.00" in shown
+
+
+def test_long_run_without_a_terminal_gives_a_sign_of_life(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.SIGN_OF_LIFE", 0.0)
+    stream = io.StringIO()
+    with reporter(Console(file=stream, width=200), 1) as progress:
+        progress.start("gcn seed 0", 20)
+        progress.epoch(Epoch(0, 1.5, None, None, 0.01))
+    assert stream.getvalue().startswith("gcn seed 0: epoch 1/20  loss 1.500  ETA <")
