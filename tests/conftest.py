@@ -22,6 +22,9 @@ if "GRB_DATA" not in os.environ and _DATA.is_dir():
 # one home per process, so that xdist workers do not meet in it; subprocesses of a test inherit it
 _HOME = tempfile.mkdtemp(prefix="grb-tests-")
 os.environ["GRB_HOME"] = _HOME
+# no test asks the outside for a dataset; those of the downloader unset it and talk to a server on loopback
+os.environ["GRB_OFFLINE"] = "1"
+os.environ.pop("GRB_MIRROR", None)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -9,11 +9,15 @@ import torch
 from torch import nn
 
 from grb import metric
+from grb.attack.base import Attack, AttackResult, Knowledge, Scene, Step
+from grb.attack.base import run_attack as run_checked
+from grb.attack.build import build_attack
 from grb.dataset import DIFFICULTIES, Dataset
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.base import predict
 from grb.model.build import build, settings
+from grb.threat import Injection, Threat
 from grb.trainer import Epoch, Fit, fit
 
 
@@ -107,14 +111,16 @@ def train_with_history(
     return made, result
 
 
-def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | None = None) -> Scores:
+def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult | None = None) -> Scores:
     """Accuracy (micro-F1 for several labels per node) on each difficulty, every test node met in the whole graph.
 
     Args:
         model: A trained model.
         dataset: The dataset with true labels.
-        edit: Applied to the graph first; scores are those under attack then.
+        edit: Applied to the graph first; scores are those under attack then. An attack's result is taken as its edit.
     """
+    if isinstance(edit, AttackResult):
+        edit = edit.edit
     graph = dataset.graph if edit is None else dataset.graph.apply(edit)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     logits = predict(model, graph.to(device)).cpu()
@@ -127,3 +133,44 @@ def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | None = None) 
         y = dataset.labels[ids]
         scores[name] = metric.accuracy(logits[ids], y) if y.dim() == 1 else metric.f1(logits[ids] > 0, y)
     return scores
+
+
+def run_attack(
+    attack: str | Attack,
+    model: nn.Module | None,
+    dataset: Dataset,
+    *,
+    mode: str | None = None,
+    threat: Threat | None = None,
+    knowledge: Knowledge = "white-box",
+    seed: int = 0,
+    on_step: Callable[[Step], None] | None = None,
+    **params: Any,
+) -> AttackResult:
+    """Attack a model on the test nodes of a dataset; the edit is checked against the threat model before you get it.
+
+    Args:
+        attack: A name (``grb ls attacks``) with the papers' settings, or an attack of your own.
+        model: The model whose gradients are used: the victim, or a surrogate. None for attacks without a model.
+        dataset: Its test labels stay hidden from the attack.
+        mode: Difficulty; the dataset's own if not given.
+        threat: What is allowed; the paper's Table 12 for the dataset and difficulty if not given.
+        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
+        seed: Of all randomness.
+        on_step: Called after each step, for progress.
+        params: For a named attack: ``iterations``, ``step``, or its own constructor's arguments.
+
+    >>> from grb.dataset import load_dataset
+    >>> dataset = load_dataset("synth-tiny")
+    >>> model = train("gcn", dataset, epochs=20)
+    >>> result = run_attack("fgsm", model, dataset, iterations=5)
+    >>> evaluate(model, dataset, result)["full"] <= evaluate(model, dataset)["full"]
+    True
+    """
+    mode = mode or dataset.mode
+    made = build_attack(attack, dataset.name, **params) if isinstance(attack, str) else attack
+    if params and not isinstance(attack, str):
+        raise DataError(f"parameters {sorted(params)} go with an attack's name; yours is built already")
+    limits = threat if threat is not None else Injection.preset(dataset.name, mode)
+    scene = Scene(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
+    return run_checked(made, scene, seed=seed)

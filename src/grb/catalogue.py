@@ -32,6 +32,12 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "synth-tiny": Entry(_GRB, "synthetic, embedded: a small sibling of synth-cora for smoke tests"),
         "synth-cora": Entry(_GRB, "synthetic, embedded: as large and as hard as grb-cora, needs no download"),
         "grb-cora": Entry(_GRB, "citations of machine-learning papers, refined (GRB)"),
+        "grb-citeseer": Entry(_GRB, "citations of computer-science papers, refined (GRB)"),
+        "grb-flickr": Entry(_GRB, "images that share properties (GRB)"),
+        "grb-reddit": Entry(_GRB, "posts that share commenting users (GRB)"),
+        "grb-aminer": Entry(_GRB, "citations of papers from AMiner (GRB)"),
+        "flickr-rebuilt": Entry(_GRB, "public source of grb-flickr under a split of our own; not GRB's files"),
+        "reddit-rebuilt": Entry(_GRB, "public source of grb-reddit under a split of our own; not GRB's files"),
     },
     "model": {
         "gcn": Entry("grb.model.torch.gcn:GCN", "graph convolutional network (Kipf and Welling 2017)"),
@@ -45,6 +51,21 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "sgcn": Entry("grb.model.torch.sgcn:SGCN", "simplified convolutions, GRB's variant (Wu et al. 2019)"),
         "sgc": Entry("grb.model.torch.sgcn:SGC", "simplified convolutions as in their paper (Wu et al. 2019)"),
         "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
+    },
+    "attack": {
+        "rnd": Entry(
+            "grb.attack.injection.random:RND", "injection: random edges and Gaussian features", ("rand", "random")
+        ),
+        "fgsm": Entry(
+            "grb.attack.injection.fgsm:FGSM", "injection: signed gradient steps from zero (Goodfellow et al. 2015)"
+        ),
+        "pgd": Entry(
+            "grb.attack.injection.pgd:PGD", "injection: projected gradient from a random start (Madry et al. 2018)"
+        ),
+        "speit": Entry("grb.attack.injection.speit:SPEIT", "injection: winner of KDD Cup 2020 (Zheng et al.)"),
+        "tdgia": Entry(
+            "grb.attack.injection.tdgia:TDGIA", "injection: topological defects, sequential (Zou et al. 2021)"
+        ),
     },
 }
 

@@ -18,6 +18,21 @@ class DataError(GRBError, ValueError):
     """A file, array or parameter that cannot be used as given."""
 
 
+class MissingDataset(DataError):
+    """A dataset that is not on this machine; says what is missing, why it was not got, and what to do.
+
+    >>> str(MissingDataset("no adj.npz.", "Get it.").because("GRB_OFFLINE forbids to download it."))
+    'no adj.npz. GRB_OFFLINE forbids to download it. Get it.'
+    """
+
+    def __init__(self, what: str, advice: str, why: str = "") -> None:
+        self.what, self.advice = what, advice
+        super().__init__(" ".join(part for part in (what, why, advice) if part))
+
+    def because(self, why: str) -> MissingDataset:
+        return MissingDataset(self.what, self.advice, why)
+
+
 class BudgetError(GRBError, ValueError):
     """An edit that the threat model does not allow."""
 

@@ -147,6 +147,12 @@ def test_impossible_rates_are_refused(p: float) -> None:
         Dropout(p)
 
 
+@pytest.mark.xfail(reason="a rate that rounds to 65536/65536 divides by zero", raises=ZeroDivisionError)
+def test_rates_close_to_one_stay_finite() -> None:
+    y = Dropout(1 - 1e-9, torch.Generator().manual_seed(0))(torch.ones(100))
+    assert torch.isfinite(y).all()
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_equals_the_dense_formula_for_dense_and_sparse_features(bias: bool) -> None:
     layer = Linear(5, 3, bias=bias)
@@ -160,7 +166,7 @@ def test_linear_weights_have_the_spread_of_xavier_with_the_gain_of_relu() -> Non
     layer = Linear(400, 300)
     layer.reset_parameters(torch.Generator().manual_seed(0))
     expected = math.sqrt(2) * math.sqrt(2 / 700)
-    assert float(layer.weight.std()) == pytest.approx(expected, rel=0.01)
+    assert float(layer.weight.detach().std()) == pytest.approx(expected, rel=0.01)
     assert layer.bias is not None and not layer.bias.any()
     again = Linear(400, 300)
     again.reset_parameters(torch.Generator().manual_seed(0))

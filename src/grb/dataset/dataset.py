@@ -15,14 +15,13 @@ import torch
 from torch import Tensor
 
 from grb.catalogue import canonical, preset, resolve
-from grb.dataset import registry
+from grb.dataset import registry, storage
 from grb.dataset.split import difficulty_split
 from grb.dataset.view import View
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError, MissingDataset, UnknownName
 from grb.graph import FeatureScale, Graph, adjacency_from_csr, convert
-from grb.graph.files import read_npz
 from grb.graph.validate import Mode as Strictness
-from grb.graph.validate import check_features, check_ids
+from grb.graph.validate import check_ids
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -92,8 +91,10 @@ class Dataset:
         if name in registry.EMBEDDED:
             parts = _embedded(name)
         else:
-            parts = _read_directory(registry.find(name, data_dir))
+            parts = _read_directory(_located(name, data_dir))
             _check_statistics(name, parts[0])
+            if name in registry.REBUILT:
+                parts[2].append("rebuilt from its public source under a split of our own; not the files of GRB")
         self._set(name, *parts, mode=mode, feat_norm=feat_norm, synthetic=name in registry.EMBEDDED)
 
     def _set(
@@ -116,7 +117,7 @@ class Dataset:
         self.feature_scale = FeatureScale.fit(feat_norm, raw.x)
         self.graph = raw.with_features(self.feature_scale.apply(raw.x))
         _check_labelled(self.labels, split)
-        self.num_classes = int(self.labels.max()) + 1 if self.labels.dim() == 1 else int(self.labels.shape[1])
+        self.num_classes = _classes(raw)
         self._frozen = True
 
     def __setattr__(self, key: str, value: Any) -> None:
@@ -412,31 +413,45 @@ def _embedded(name: str) -> tuple[Graph, Split, list[str]]:
     return graph, Split.build(arrays.index_train, arrays.index_val, test, n), notes
 
 
+def _located(name: str, data_dir: str | os.PathLike[str] | None) -> Path:
+    """The directory of a dataset; if it is nowhere on this machine, it is downloaded unless ``$GRB_OFFLINE`` is set."""
+    try:
+        return registry.find(name, data_dir)
+    except MissingDataset as missing:
+        from grb.dataset import download
+
+        return download.obtain(name, missing)
+
+
 def _read_directory(directory: Path) -> tuple[Graph, Split, list[str]]:
-    stored = read_npz(directory / "adj.npz", required=["indices", "indptr", "shape", "data"])
-    labels = read_npz(directory / "labels.npz", required=["data"])["data"]
-    features = read_npz(directory / "features.npz", required=["data"])["data"]
-    adj, notes = adjacency_from_csr(stored["indptr"], stored["indices"], stored["data"], stored["shape"])
-    graph = Graph.build(adj, check_features(features, adj.n), labels)[0]
-    index = read_npz(directory / "index.npz", required=["index_train", "index_val"])
-    test: dict[str, Any] = {
-        band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3] if f"index_test_{band}" in index
-    }
-    if "index_test" in index:
-        test["full"] = index["index_test"]
-    return graph, Split.build(index["index_train"], index["index_val"], test, graph.n), notes
+    stored = storage.read_structure(directory)
+    graph = Graph(stored.adj, storage.read_features(directory, stored.adj.n), stored.labels)
+    test = {part: ids for part, ids in stored.index.items() if part not in ("train", "val")}
+    return graph, Split.build(stored.index["train"], stored.index["val"], test, graph.n), stored.notes
+
+
+def check_directory(name: str, directory: Path) -> None:
+    """Refuse a directory whose files are broken, or are not those of the paper's dataset of that name."""
+    graph, split, _ = _read_directory(directory)
+    _check_labelled(cast(Tensor, graph.y), split)
+    _check_statistics(name, graph)
 
 
 def _check_statistics(name: str, graph: Graph) -> None:
     facts = preset("datasets").get(name)
     if facts is None:
         return
-    seen = {"nodes": graph.n, "edges": graph.num_edges, "features": graph.num_features}
+    seen = {"nodes": graph.n, "edges": graph.num_edges, "features": graph.num_features, "classes": _classes(graph)}
     for key, value in seen.items():
         if facts[key] != value:
             raise DataError(
                 f"the files of '{name}' have {value} {key}, but the paper's dataset has {facts[key]}; get it again"
             )
+
+
+def _classes(graph: Graph) -> int:
+    labels = cast(Tensor, graph.y)
+    return int(labels.max()) + 1 if labels.dim() == 1 else int(labels.shape[1])
 
 
 def _difficulty_split(graph: Graph, seed: int) -> Split:

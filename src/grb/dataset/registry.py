@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from grb.catalogue import canonical
-from grb.errors import DataError
+from grb.errors import MissingDataset
 
 FILES = ("adj.npz", "features.npz", "labels.npz", "index.npz")
 EMBEDDED = ("synth-cora", "synth-tiny")
+REBUILT = {"flickr-rebuilt": "flickr", "reddit-rebuilt": "reddit"}
 
 
 def home() -> Path:
@@ -27,8 +29,13 @@ def roots(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
     return [*first, *listed, home() / "data"]
 
 
-def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Directory with all four npz files of a GRB dataset.
+def offline() -> bool:
+    """Whether ``$GRB_OFFLINE`` forbids the network."""
+    return os.environ.get("GRB_OFFLINE", "") not in ("", "0")
+
+
+def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Collection[str] = FILES) -> Path:
+    """Directory with all four npz files of a GRB dataset, or with those of them that are asked for.
 
     Looked for as ``<root>/GRB/<name>``, ``<root>/<name>`` and, for ``data_dir`` alone, the directory itself.
     """
@@ -38,13 +45,16 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
         places.insert(0, Path(data_dir).expanduser())
     incomplete = ""
     for place in places:
-        missing = [file for file in FILES if not (place / file).is_file()]
+        missing = [file for file in files if not (place / file).is_file()]
         if not missing:
             return place
-        if len(missing) < len(FILES) and not incomplete:
+        if len(missing) < len(files) and not incomplete:
             incomplete = f" {place} lacks {', '.join(missing)}."
+            if missing == ["features.npz"]:
+                incomplete += " Its graph, labels and split are there (grb.dataset.storage.read_structure reads them)."
     searched = ", ".join(str(root) for root in roots(data_dir))
-    raise DataError(
-        f"dataset '{name}' is not on this machine (searched {searched}).{incomplete} Put {', '.join(FILES)} into "
-        f"<root>/GRB/{name} and set GRB_DATA=<root>, or try the embedded 'synth-cora'."
+    raise MissingDataset(
+        f"dataset '{name}' is not on this machine (searched {searched}).{incomplete}",
+        f"Run `grb data get {name}`, or put {', '.join(FILES)} into <root>/GRB/{name} and set GRB_DATA=<root>, or try the "
+        "embedded 'synth-cora'.",
     )

@@ -1,8 +1,8 @@
 """Synthetic graphs of any size, for benchmarks of speed and memory.
 
-Same parts as :mod:`grb.dataset.synthetic`, with numbers that suit many nodes. The named sizes have the node, edge, feature
-and class counts of the five GRB datasets and roughly their mean degrees per difficulty; nothing else is fitted, so scores
-on them mean nothing.
+Same parts as :mod:`grb.dataset.synthetic`, with numbers that suit many nodes. The named sizes have the node, edge,
+feature and class counts of the five GRB datasets and, within about a fifth, their mean degrees per difficulty; nothing
+else is fitted, so scores on them mean nothing.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def scale_graph(
 ) -> Arrays:
     r"""Draw a graph with communities and power-law degrees, with features, labels and a difficulty split.
 
-    The labels are the communities; class :math:`k = 1, 2, \dots` has a share proportional to :math:`1 / \sqrt{k}`. Time
-    and memory grow with the edges and with nodes times features; features are made a few thousand rows at a time.
+    The labels are the communities; class :math:`k = 1, 2, \dots` has a share proportional to :math:`1 / \sqrt{k}`.
+    Time and memory grow with the edges and with nodes times features; features are made a few thousand rows at a time.
 
     Args:
         nodes: Exact number of nodes, at least 10.
@@ -68,8 +68,8 @@ def scale_graph(
         features: Columns of the features.
         classes: Number of classes.
         seed: Equal seed, equal arrays.
-        homophily: Wanted share of edges between nodes of equal label; dense graphs come out a little lower, because
-            duplicates, which are drawn again, are more frequent inside a community.
+        homophily: Wanted share of edges between nodes of equal label. It comes out one or two points lower, because
+            picks that repeat an edge or return to their start are dropped, and most of those are inside a community.
         closure: Share of the picks inside a community that close a triangle.
         tail: Exponent of the power law of the expected degrees; smaller is heavier.
         heaviest: Largest expected degree, in units of the smallest.

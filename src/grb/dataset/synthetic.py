@@ -252,7 +252,7 @@ def _neighbour(nodes: Int, indptr: Int, indices: Int, generator: np.random.Gener
     """One random neighbour of every node; a node without neighbours stays where it is."""
     degree = indptr[nodes + 1] - indptr[nodes]
     slot = indptr[nodes] + (generator.random(len(nodes)) * degree).astype(np.int64)
-    found = nodes.copy()
+    found: Int = nodes.copy()
     found[degree > 0] = indices[slot[degree > 0]]
     return found
 

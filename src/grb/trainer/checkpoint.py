@@ -104,8 +104,6 @@ def _rebuild(path: Path, spec: dict[str, Any], shapes: Mapping[str, list[int]]) 
     try:
         with torch.device("meta"):
             model: GraphModel = maker(**spec["params"])
-    except DataError:
-        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{path} has parameters that model '{spec['model']}' does not take ({str(error)[:100]})"

@@ -1,0 +1,191 @@
+"""The only road from an attack to a result: ``run_attack`` runs it, checks the edit, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from grb.dataset.view import View
+from grb.errors import DataError, GRBError
+from grb.graph import Graph, GraphEdit
+from grb.model.base import predict
+from grb.threat import Injection, Threat
+
+Knowledge = Literal["white-box", "transfer", "none"]
+
+
+class AttackError(GRBError):
+    """An attack that broke the rules of the house: it changed what it was only lent."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an attack: the quantity it raises, and the share of targets that still get their clean label."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """All that an attack gets.
+
+    Args:
+        view: From ``Dataset.attacker_view()``: no test labels in it.
+        threat: What is allowed.
+        model: The victim (white-box) or a surrogate (transfer); None for attacks that need no model.
+        knowledge: Which of these the model is; goes into the record.
+        on_step: Called with every :class:`Step`, for progress and histories.
+        on_note: Called with remarks that belong into the record.
+    """
+
+    view: View
+    threat: Threat
+    model: nn.Module | None = None
+    knowledge: Knowledge = "transfer"
+    on_step: Callable[[Step], None] = field(default=lambda step: None, repr=False)
+    on_note: Callable[[str], None] = field(default=lambda note: None, repr=False)
+
+    @property
+    def graph(self) -> Graph:
+        return self.view.graph
+
+    @property
+    def targets(self) -> Tensor:
+        return self.view.targets
+
+    @property
+    def injection(self) -> Injection:
+        """The threat model of an injection attack; refuses any other."""
+        if not isinstance(self.threat, Injection):
+            raise DataError(f"an injection attack needs an Injection threat model, got {type(self.threat).__name__}")
+        return self.threat
+
+    def surrogate(self) -> nn.Module:
+        """The model to attack; refuses a scene without one."""
+        if self.model is None:
+            raise DataError("this attack needs a model: the victim for a white-box attack, a surrogate for a transfer")
+        return self.model
+
+    def report(self, loss: float, accuracy: float) -> None:
+        self.on_step(Step(loss, accuracy))
+
+    def note(self, text: str) -> None:
+        self.on_note(text)
+
+
+@runtime_checkable
+class Attack(Protocol):
+    """Anything that turns a scene into an edit; randomness comes from the generator alone."""
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit: ...
+
+
+@dataclass(frozen=True, eq=False)
+class AttackResult:
+    """A checked edit and what it took."""
+
+    edit: GraphEdit
+    budget: dict[str, float]
+    steps: tuple[Step, ...]
+    seconds: float
+    cpu_seconds: float
+    peak_megabytes: float
+    knowledge: Knowledge
+    seed: int
+    notes: tuple[str, ...] = ()
+
+
+def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
+    """Run an attack, refuse an edit that the threat model does not allow, and tell what it took.
+
+    The model's training mode, its gradients, the graph and torch's global random state are left as they were.
+    """
+    _check_scene(scene)
+    steps: list[Step] = []
+
+    def record(step: Step) -> None:
+        steps.append(step)
+        scene.on_step(step)
+
+    notes: list[str] = []
+    knowledge = scene.knowledge if scene.model is not None else "none"
+    lent = Scene(scene.view, scene.threat, scene.model, knowledge, record, notes.append)
+    start, start_cpu = time.perf_counter(), time.process_time()
+    with _untouched(lent), torch.random.fork_rng(devices=[]):
+        edit = attack(lent, generator=torch.Generator().manual_seed(seed))
+    if not isinstance(edit, GraphEdit):
+        raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
+    budget = scene.threat.check(scene.graph, edit, scene.targets)
+    return AttackResult(
+        edit=edit,
+        budget=budget,
+        steps=tuple(steps),
+        seconds=time.perf_counter() - start,
+        cpu_seconds=time.process_time() - start_cpu,
+        peak_megabytes=peak_megabytes(),
+        knowledge=knowledge,
+        seed=seed,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def clean_labels(scene: Scene) -> tuple[Tensor, Tensor]:
+    """Logits of all nodes on the clean graph in evaluation mode, and the targets' predicted labels [t].
+
+    Attackers have no test labels: they attack what the model says.
+    """
+    logits = predict(scene.surrogate(), scene.graph)
+    return logits, logits[scene.targets].argmax(1)
+
+
+def peak_megabytes() -> float:
+    """Largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
+
+
+def _check_scene(scene: Scene) -> None:
+    if scene.graph.ptr is not None:
+        raise DataError("a collection cannot be attacked at once; attack its graphs one by one (graphs(i, i + 1))")
+    if len(scene.targets) and int(scene.targets.max()) >= scene.graph.n:
+        raise DataError(f"target {int(scene.targets.max())} is not in the graph of {scene.graph.n} nodes")
+
+
+@contextmanager
+def _untouched(scene: Scene) -> Iterator[None]:
+    """Evaluation mode and no weight gradients inside; everything as before afterwards, or an error."""
+    model = scene.model
+    modules: dict[nn.Module, bool] = {}
+    flags: list[tuple[nn.Parameter, bool]] = []
+    if model is not None:
+        modules = {module: module.training for module in model.modules()}
+        flags = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+        model.eval()
+        model.requires_grad_(False)
+    lent = [(tensor, tensor._version, tensor.requires_grad) for tensor in _tensors(scene)]
+    try:
+        yield
+        if any(tensor._version != version or tensor.requires_grad != flag for tensor, version, flag in lent):
+            raise AttackError("the attack changed the graph or the model that it was lent; it must work on copies")
+    finally:
+        for module, mode in modules.items():
+            module.training = mode
+        for parameter, flag in flags:
+            parameter.requires_grad_(flag)
+
+
+def _tensors(scene: Scene) -> list[Tensor]:
+    graph = scene.graph
+    held: list[Any] = [graph.adj.pattern.indptr, graph.adj.pattern.indices, graph.adj.values, graph.x, graph.y]
+    if scene.model is not None:
+        held += [*scene.model.buffers(), *scene.model.parameters()]
+    return [tensor for tensor in held if isinstance(tensor, Tensor)]

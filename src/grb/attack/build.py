@@ -1,0 +1,43 @@
+"""Attacks by name with the papers' settings: ``tdgia``, ``pgd``, or ``package.module:Class``."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from grb.attack.base import Attack
+from grb.catalogue import canonical, resolve
+from grb.errors import DataError, UnknownName
+from grb.threat import injection_table
+
+
+def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
+    """An attack with Table 12's step and number of iterations for the dataset; ``changes`` go to its constructor.
+
+    ``iterations`` and ``step`` are understood by every iterative attack, whatever its own names for them are.
+    """
+    maker = resolve("attack", name if ":" in name else canonical("attack", name))
+    accepted = inspect.signature(maker).parameters
+    given = {**_table(dataset), **{key: value for key, value in changes.items() if value is not None}}
+    for general, names in {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}.items():
+        value = given.pop(general, None)
+        own = next((own for own in names if own in accepted), None)
+        if own is not None and value is not None and own not in given:
+            given[own] = value
+        elif own is None and general in changes and changes[general] is not None:
+            raise DataError(f"attack '{name}' has no {general}")
+    unknown = sorted(set(given) - set(accepted))
+    if unknown:
+        raise UnknownName(
+            f"parameter of attack '{name}'", unknown[0], accepted, advice=f"Allowed: {', '.join(accepted)}."
+        )
+    attack: Attack = maker(**given)
+    return attack
+
+
+def _table(dataset: str) -> dict[str, Any]:
+    try:
+        row = injection_table(dataset)
+    except UnknownName:
+        return {}
+    return {"iterations": row["iterations"], "step": row["step"]}

@@ -1,0 +1,1 @@
+from grb.attack.injection.fgsm import FGSM as FGSM

@@ -1,0 +1,150 @@
+"""An injection attack = an edge rule x a feature optimiser x rounds; the famous names are compositions of these."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from grb.attack.base import Attack, Scene, clean_labels, run_attack
+from grb.attack.incremental import forward_of_features
+from grb.attack.injection.edges import EdgeRule, Site
+from grb.attack.injection.features import FeatureRule, Objective
+from grb.attack.losses import Loss, cross_entropy
+from grb.dataset.view import View
+from grb.errors import DataError
+from grb.graph import Graph, GraphEdit, convert
+from grb.threat import Injection
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+def inject(
+    scene: Scene,
+    *,
+    edges: EdgeRule,
+    features: FeatureRule,
+    generator: torch.Generator,
+    loss: Loss = cross_entropy,
+    share: float = 1.0,
+) -> GraphEdit:
+    """Wire nodes to targets and optimise their features, a share of the nodes in each round.
+
+    In every round the edge rule sees the graph attacked so far; the features of earlier rounds go on being optimised.
+
+    Args:
+        scene: With an :class:`~grb.threat.Injection` threat model and a model.
+        edges: Where the nodes of a round attach.
+        features: Optimiser of all injected features.
+        generator: The only source of randomness.
+        loss: What to raise, per target.
+        share: Of the nodes injected in one round, 1 for all at once.
+    """
+    threat = scene.injection
+    total = threat.nodes if len(scene.targets) and threat.edges_per_node else 0
+    clean = GraphEdit(n=scene.graph.n)
+    if total == 0:
+        return clean
+    logits, labels = clean_labels(scene)
+    probs = torch.softmax(logits[scene.targets], dim=1)
+    pairs, x = clean.add, torch.empty(0, scene.graph.num_features)
+    while len(x) < total:
+        count = min(max(1, math.floor(share * total)), total - len(x))
+        pairs = torch.cat([pairs, edges(_site(scene, pairs, len(x), labels, probs), count, generator)], dim=1)
+        x = torch.cat([x, torch.full((count, scene.graph.num_features), torch.nan)])
+        wired = GraphEdit(n=scene.graph.n, add=pairs, new_x=torch.zeros_like(x))
+        new = torch.arange(scene.graph.n, wired.n_after)
+        forward, incremental = forward_of_features(scene.surrogate(), scene.graph.apply(wired), new, scene.targets)
+        if not incremental:
+            scene.note("full forward pass in every step: the model has no stages")
+        x = features(Objective(forward, labels, loss, scene.report), x, threat.feature_range, generator)
+        if len(x) < total:
+            with torch.no_grad():
+                probs = torch.softmax(forward(x), dim=1)
+    return GraphEdit(n=scene.graph.n, add=pairs, new_x=x.detach())
+
+
+def _site(scene: Scene, pairs: Tensor, so_far: int, labels: Tensor | None, probs: Tensor | None) -> Site:
+    degrees = scene.graph.adj.degrees[scene.targets].long()
+    if pairs.numel():
+        added = torch.bincount(pairs.flatten(), minlength=scene.graph.n)
+        degrees = degrees + added[scene.targets]
+    return Site(
+        targets=scene.targets,
+        degrees=degrees,
+        labels=labels,
+        probs=probs,
+        edges_per_node=scene.injection.edges_per_node,
+        first=scene.graph.n + so_far,
+    )
+
+
+def wire_only(scene: Scene, edges: EdgeRule, generator: torch.Generator) -> Tensor:
+    """Edges of all injected nodes by a rule that needs no model, [2, e]; none if there is nothing to inject."""
+    threat = scene.injection
+    if not (threat.nodes and threat.edges_per_node and len(scene.targets)):
+        return GraphEdit(n=scene.graph.n).add
+    return edges(_site(scene, GraphEdit(n=scene.graph.n).add, 0, None, None), threat.nodes, generator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The paper's way to give the threat model to an attack; with ``run_attack`` the scene's own counts instead.
+
+    Args:
+        n_inject_max: Injected nodes at most.
+        n_edge_max: Edges of one injected node at most.
+        feat_lim_min: Lowest injected feature.
+        feat_lim_max: Highest injected feature.
+    """
+
+    n_inject_max: int | None = None
+    n_edge_max: int | None = None
+    feat_lim_min: float | None = None
+    feat_lim_max: float | None = None
+
+    def threat(self) -> Injection:
+        if (
+            self.n_inject_max is None
+            or self.n_edge_max is None
+            or self.feat_lim_min is None
+            or self.feat_lim_max is None
+        ):
+            raise DataError("attack() needs n_inject_max, n_edge_max, feat_lim_min and feat_lim_max in the constructor")
+        return Injection(self.n_inject_max, self.n_edge_max, (self.feat_lim_min, self.feat_lim_max))
+
+    def attack(
+        self,
+        model: nn.Module | None,
+        adj: Any,
+        features: Tensor,
+        target_mask: Tensor,
+        *,
+        seed: int = 0,
+    ) -> tuple[csr_matrix, Tensor]:
+        """The paper's call: attack a model on arrays.
+
+        Args:
+            model: The victim or a surrogate.
+            adj: Clean adjacency, a scipy sparse matrix [n, n].
+            features: Clean features, [n, d].
+            target_mask: Which nodes to attack, [n] booleans.
+            seed: Of all randomness.
+
+        Returns:
+            The attacked adjacency, [n + m, n + m], and the features of the m injected nodes, [m, d].
+        """
+        graph = Graph.build(adj, features, mode="canonicalise")[0]
+        if target_mask.shape != (graph.n,) or target_mask.dtype != torch.bool:
+            raise DataError(f"target_mask has shape {list(target_mask.shape)}, but {graph.n} booleans are needed")
+        none = torch.empty(0, dtype=torch.int64)
+        view = View(graph, none, none, target_mask.nonzero().flatten(), torch.arange(graph.n), 0, inductive=False)
+        assert isinstance(self, Attack)
+        result = run_attack(self, Scene(view, self.threat(), model), seed=seed)
+        attacked = graph.apply(result.edit)
+        new = result.edit.new_x
+        return convert.to_scipy(attacked.adj), torch.empty(0, graph.num_features) if new is None else new

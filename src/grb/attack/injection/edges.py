@@ -1,0 +1,178 @@
+"""Where injected nodes attach: rules from a site and a number of nodes to edges.
+
+Your own rule is a function of the same form; every edge it returns joins a new node with a target or another new node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grb.errors import DataError
+
+CHUNK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """What an edge rule sees.
+
+    Args:
+        targets: Ids of the attacked nodes, [t].
+        degrees: Their degrees in the graph attacked so far, [t].
+        labels: The labels that the model gave them on the clean graph, [t]; None without a model.
+        probs: Their class probabilities in the graph attacked so far, [t, c]; None without a model.
+        edges_per_node: Edges of one new node at most.
+        first: Id of the first new node.
+    """
+
+    targets: Tensor
+    degrees: Tensor
+    labels: Tensor | None
+    probs: Tensor | None
+    edges_per_node: int
+    first: int
+
+    @property
+    def width(self) -> int:
+        """Distinct targets that one new node can have."""
+        return min(self.edges_per_node, len(self.targets))
+
+    def join(self, chosen: Tensor) -> Tensor:
+        """Edges [2, k w] from places [k, w] in ``targets``, one row per new node."""
+        nodes = torch.arange(len(chosen)).repeat_interleave(chosen.shape[1]) + self.first
+        return torch.stack([nodes, self.targets[chosen.flatten()]])
+
+
+EdgeRule = Callable[[Site, int, torch.Generator], Tensor]
+
+
+def random_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    """Every new node takes distinct targets uniformly at random."""
+    rows = max(1, CHUNK // max(1, len(site.targets)))
+    chosen = [
+        torch.rand(min(rows, count - start), len(site.targets), generator=generator).topk(site.width).indices
+        for start in range(0, count, rows)
+    ]
+    return site.join(torch.cat(chosen))
+
+
+def uniform_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    """Targets in turn, in random order: no target gets a second edge before all have one."""
+    return site.join(_in_turn(torch.randperm(len(site.targets), generator=generator), count, site.width))
+
+
+def lowest_degree_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    """Targets in turn, those with the fewest neighbours first; equal ones by id."""
+    return site.join(_in_turn(torch.argsort(site.degrees, stable=True), count, site.width))
+
+
+def defective_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    """TDGIA: the most vulnerable targets, spread so that every new node reaches all classes evenly.
+
+    Kept are as many targets as there are edges to give, the best scores first. Always taking the next one from the
+    class of which the smallest share is used up equals ordering them by (place in the class) / (size of the class).
+    """
+    if site.labels is None or site.probs is None:
+        raise DataError(
+            "TDGIA's edge rule needs a model: the victim for a white-box attack, a surrogate for a transfer"
+        )
+    probs = site.probs.gather(1, site.labels.unsqueeze(1)).squeeze(1)
+    score = defectiveness(probs, site.degrees + 1, site.edges_per_node)
+    kept = torch.argsort(score, descending=True, stable=True)[: count * site.width]
+    kept = kept[torch.randperm(len(kept), generator=generator)]
+    labels = site.labels[kept]
+    order = torch.argsort(labels, stable=True)
+    sizes = torch.bincount(labels)
+    starts = sizes.cumsum(0) - sizes
+    share = torch.empty(len(kept), dtype=torch.float64)
+    share[order] = (torch.arange(len(kept)) - starts[labels[order]]).double() / sizes[labels[order]]
+    return site.join(_in_turn(kept[torch.argsort(share, stable=True)], count, site.width))
+
+
+def defectiveness(probs: Tensor, degrees: Tensor, edges_per_node: int, *, k1: float = 0.9, k2: float = 0.1) -> Tensor:
+    r"""Degree-weighted vulnerability score of TDGIA.
+
+    .. math:: s_v = (2 + p_v) \left( \frac{k_1}{\tilde d_v} + \frac{k_2}{\sqrt{b\, \tilde d_v}} \right)
+
+    with :math:`p_v` the probability of the label predicted before the attack, :math:`\tilde d_v` the degree plus one,
+    :math:`b` the edges per injected node: low degrees first, because there one more neighbour weighs most.
+
+    Args:
+        probs: Probability of the clean label, [t].
+        degrees: Degree plus one, injected edges included, [t].
+        edges_per_node: :math:`b`.
+
+    Returns:
+        Score of every target, [t]; higher is easier to attack.
+
+    References:
+        Zou et al., *TDGIA: Effective Injection Attacks on Graph Neural Networks*, KDD 2021.
+
+    >>> [round(float(s), 3) for s in defectiveness(torch.ones(2), torch.tensor([2, 10]), 20)]
+    [1.397, 0.291]
+    """
+    return (2 + probs) * (k1 / degrees + k2 / torch.sqrt(degrees * float(max(edges_per_node, 1))))
+
+
+def interconnected_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    """SPEIT: each target gets one edge while capacity lasts; what is left joins injected nodes with each other."""
+    return _interconnected(site, count, site.edges_per_node, generator)
+
+
+def layered_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    """SPEIT: a tenth of the nodes form a second layer that no target sees, joined to the first layer alone.
+
+    The first layer is wired as in :func:`interconnected_edges` and keeps a tenth of its edges for distinct random nodes of
+    the second, whose own edges stay within the limit too.
+    """
+    second = count // 10
+    limit = site.edges_per_node
+    first = count - second
+    links = min(second, max(1, limit // 10), limit * second // max(first, 1))
+    if second == 0 or links == 0 or links >= limit:
+        return interconnected_edges(site, count, generator)
+    inner = _interconnected(site, first, limit - links, generator)
+    partners = _in_turn(torch.randperm(second, generator=generator), first, links) + site.first + first
+    nodes = torch.arange(first).repeat_interleave(links) + site.first
+    return torch.cat([inner, torch.stack([nodes, partners.flatten()])], dim=1)
+
+
+def _interconnected(site: Site, count: int, limit: int, generator: torch.Generator) -> Tensor:
+    slots = torch.arange(count).repeat_interleave(limit)
+    used = min(len(slots), len(site.targets))
+    nodes = slots[torch.randperm(len(slots), generator=generator)[:used]]
+    targets = site.targets[torch.randperm(len(site.targets), generator=generator)[:used]]
+    outer = torch.stack([nodes + site.first, targets])
+    inner = _fewest_first(torch.bincount(nodes, minlength=count), limit) + site.first
+    return torch.cat([outer, inner], dim=1)
+
+
+def _fewest_first(degrees: Tensor, limit: int) -> Tensor:
+    """Edges among injected nodes: the node with the fewest edges is served first, by the nodes with the next fewest."""
+    degrees = degrees.clone()
+    open_ = degrees < limit
+    pairs: list[Tensor] = []
+    # every node is served once, so this loop is as long as the number of injected nodes
+    while int(open_.sum()) > 1:
+        waiting = open_.nonzero().flatten()
+        waiting = waiting[torch.argsort(degrees[waiting], stable=True)]
+        node, others = waiting[0], waiting[1:]
+        partners = others[: limit - int(degrees[node])]
+        pairs.append(torch.stack([node.expand(len(partners)), partners]))
+        degrees[partners] += 1
+        open_ = open_ & (degrees < limit)
+        open_[node] = False
+    return torch.cat(pairs, dim=1) if pairs else torch.empty(2, 0, dtype=torch.int64)
+
+
+def _in_turn(order: Tensor, count: int, width: int) -> Tensor:
+    """Rows of ``width`` consecutive items of a repeated order, [count, width]; a row holds no item twice."""
+    if not len(order) or not width:
+        return torch.empty(count, 0, dtype=torch.int64)
+    repeats = math.ceil(count * width / len(order))
+    return order.repeat(repeats)[: count * width].view(count, width)

@@ -1,0 +1,39 @@
+r"""What an attacker makes larger; logits [t, c] and labels [t] in, one number per target out, [t].
+
+With logits :math:`z`, :math:`p = \mathrm{softmax}(z)`, the label :math:`y` and the margin
+:math:`m = z_y - \max_{c \ne y} z_c`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    r""":math:`-\log p_y`."""
+    return functional.cross_entropy(logits, y, reduction="none")
+
+
+def margin(logits: Tensor, y: Tensor) -> Tensor:
+    r""":math:`-m`; grows without bound for nodes already lost."""
+    own = logits.gather(1, y.unsqueeze(1)).squeeze(1)
+    if logits.shape[1] == 1:
+        return -own
+    rest = logits.scatter(1, y.unsqueeze(1), -torch.inf)
+    return rest.max(1).values - own
+
+
+def tanh_margin(logits: Tensor, y: Tensor) -> Tensor:
+    r""":math:`\tanh(-m)`: nodes near the boundary count most (Geisler et al., NeurIPS 2021)."""
+    return torch.tanh(margin(logits, y))
+
+
+def smooth(logits: Tensor, y: Tensor, threshold: float = 4.0) -> Tensor:
+    r"""TDGIA's :math:`-\max(r + \log p_y, 0)^2`: nodes with :math:`p_y < e^{-r}` are left alone (Zou et al., KDD 2021)."""
+    return -functional.relu(threshold - cross_entropy(logits, y)).square()

@@ -1,0 +1,1 @@
+from grb.attack.injection.pgd import PGD as PGD

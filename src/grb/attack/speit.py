@@ -1,0 +1,1 @@
+from grb.attack.injection.speit import SPEIT as SPEIT

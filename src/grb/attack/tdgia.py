@@ -1,0 +1,1 @@
+from grb.attack.injection.tdgia import TDGIA as TDGIA

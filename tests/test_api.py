@@ -1,0 +1,146 @@
+"""grb in five lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse as sp
+from torch import Tensor, nn
+
+import grb
+from grb.api import Scores
+from grb.errors import DataError, UnknownName
+from grb.graph import GraphEdit
+from grb.model.base import predict
+from helpers import needs_grb_cora
+
+N = 80
+SMALL: dict[str, Any] = {"epochs": 6, "hidden_features": [8]}
+
+
+def dataset(**options: Any) -> grb.Dataset:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, N)
+    upper = np.triu(rng.random((N, N)) < np.where(y[:, None] == y[None, :], 0.15, 0.02), 1)
+    x = np.eye(3)[y] + rng.standard_normal((N, 3))
+    return grb.Dataset.from_arrays(sp.csr_matrix((upper | upper.T).astype(float)), x, y, **options)
+
+
+def weights(model: nn.Module) -> Tensor:
+    return torch.cat([tensor.detach().double().flatten() for tensor in model.state_dict().values()])
+
+
+@pytest.mark.parametrize("name", ["gcn", "gcn+ln", "mlp"])
+def test_same_seed_same_bits(name: str) -> None:
+    made = dataset()
+    once, again, other = (weights(grb.train(name, made, seed=seed, **SMALL)) for seed in (1, 1, 2))
+    assert torch.equal(once, again) and not torch.equal(once, other)
+
+
+@pytest.mark.xfail(reason="layers draw weights from the global generator before they draw them from the given one")
+def test_global_random_state_is_untouched() -> None:
+    before = torch.get_rng_state()
+    grb.train("gcn", dataset(), **SMALL)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_global_random_state_does_not_matter() -> None:
+    torch.manual_seed(1)
+    once = weights(grb.train("gcn", dataset(), **SMALL))
+    torch.manual_seed(2)
+    assert torch.equal(once, weights(grb.train("gcn", dataset(), **SMALL)))
+
+
+def test_history_tells_how_it_went() -> None:
+    seen: list[int] = []
+    model, fit = grb.train_with_history("gcn", dataset(), on_epoch=lambda epoch: seen.append(epoch.number), **SMALL)
+    assert seen == list(range(6)) and fit.epochs == 6 and not model.training
+
+
+def test_training_modes_and_their_names() -> None:
+    made = dataset()
+    inductive = grb.train("gcn", made, train_mode="inductive", **SMALL)
+    transductive = grb.train("gcn", made, train_mode="transductive", **SMALL)
+    assert not torch.equal(weights(inductive), weights(transductive))
+    with pytest.raises(DataError, match="train_mode"):
+        grb.train("gcn", made, train_mode="semi", **SMALL)  # type: ignore[arg-type]
+
+
+def test_unknown_models_and_parameters_are_refused() -> None:
+    with pytest.raises(UnknownName, match="Did you mean"):
+        grb.train("gnc", dataset())
+    with pytest.raises(DataError, match="no_such_option"):
+        grb.train("gcn", dataset(), no_such_option=1)
+    with pytest.raises(DataError, match="at least 1"):
+        grb.train("gcn", dataset(), epochs=0)
+
+
+def test_scores_by_hand() -> None:
+    made = dataset()
+    model = grb.train("gcn", made, **SMALL)
+    logits = predict(model, made.graph)
+    scores = grb.evaluate(model, made)
+    assert list(scores) == ["easy", "medium", "hard", "full"]
+    for name, value in scores.items():
+        ids = made.split.test[name]
+        expected = (logits[ids].argmax(1) == made.labels[ids]).float().mean()
+        assert value == pytest.approx(float(expected))
+
+
+def test_scores_under_an_edit_are_those_of_the_edited_graph() -> None:
+    made = dataset()
+    model = grb.train("gcn", made, epochs=40, hidden_features=[8])
+    targets = made.split.test["full"]
+    edit = GraphEdit(
+        n=N,
+        add=torch.stack([targets, torch.full_like(targets, N)]),
+        new_x=torch.tensor([[50.0, -50.0, -50.0]]),
+    )
+    before = made.fingerprint()
+    attacked = grb.evaluate(model, made, edit)
+    logits = predict(model, made.graph.apply(edit))[targets]
+    assert attacked["full"] == pytest.approx(float((logits.argmax(1) == made.labels[targets]).float().mean()))
+    assert attacked["full"] < grb.evaluate(model, made)["full"]
+    assert made.fingerprint() == before
+    with pytest.raises(DataError, match="nodes"):
+        grb.evaluate(model, made, GraphEdit(n=3))
+
+
+def test_evaluation_does_not_disturb_the_model() -> None:
+    made = dataset()
+    model = grb.train("gcn", made, **SMALL)
+    model.train()
+    before = weights(model)
+    assert grb.evaluate(model, made) == grb.evaluate(model, made)
+    assert model.training and torch.equal(weights(model), before)
+
+
+def test_dataset_without_test_nodes_cannot_be_evaluated_on() -> None:
+    made = dataset(split={"train": range(40), "val": range(40, 60)})
+    model = grb.train("gcn", made, **SMALL)
+    with pytest.raises(DataError, match="no test nodes"):
+        grb.evaluate(model, made)
+
+
+def test_scores_print_in_per_cent() -> None:
+    assert str(Scores(easy=0.12345, full=1.0)) == "easy 12.35  full 100.00"
+    assert Scores(easy=0.5) == {"easy": 0.5}
+
+
+def test_public_names_exist() -> None:
+    for name in grb.__all__:
+        assert getattr(grb, name) is not None
+    assert set(grb.__all__) <= {*dir(grb), "__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        grb.nothing
+
+
+@needs_grb_cora
+def test_five_lines_on_grb_cora() -> None:
+    made = grb.load_dataset("grb-cora")
+    model = grb.train("gcn", made, seed=0, epochs=60)
+    scores = grb.evaluate(model, made)
+    assert scores["easy"] < scores["medium"] < scores["hard"] and scores["full"] > 0.8

@@ -1,0 +1,38 @@
+"""What is imported when: `import grb` costs nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "torch_geometric", "matplotlib", "networkx", "sklearn", "scipy", "numpy", "yaml", "safetensors")
+
+
+def imported_after(code: str) -> set[str]:
+    """The heavy packages that a new interpreter has imported after running some code."""
+    report = f"import sys\n{code}\nprint('imported:', *[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return set(done.stdout.rpartition("imported:")[2].split())
+
+
+def test_import_grb_imports_nothing_heavy() -> None:
+    assert imported_after("import grb; grb.__version__; dir(grb)") == set()
+
+
+@pytest.mark.parametrize("module", ["grb.catalogue", "grb.errors", "grb.dataset", "grb.dataset.registry"])
+def test_names_and_places_need_nothing_heavy(module: str) -> None:
+    assert imported_after(f"import {module}") == set()
+
+
+def test_training_needs_no_graph_library_and_no_plots() -> None:
+    code = """
+import numpy as np, scipy.sparse as sp, grb
+upper = np.triu(np.ones((20, 20)), 1)
+data = grb.Dataset.from_arrays(sp.csr_matrix(upper + upper.T), np.eye(20), np.arange(20) % 2)
+grb.evaluate(grb.train("gcn", data, epochs=1), data)
+"""
+    assert not imported_after(code) & {"torch_geometric", "matplotlib", "networkx", "sklearn"}
