@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -17,7 +18,7 @@ from grb.catalogue import preset
 from grb.errors import BudgetError, DataError, UnknownName
 from grb.graph import Graph, GraphEdit
 
-# float32 rounds 0.94 to 0.93999999762; a limit is kept if it is kept up to this
+# float32 rounds 0.94 to 0.93999999762; a limit is kept if it is kept up to this (relative to limits above one)
 TOLERANCE = 1e-6
 
 
@@ -39,13 +40,12 @@ class Injection:
     feature_range: tuple[float, float]
 
     def __post_init__(self) -> None:
-        if self.nodes < 0 or self.edges_per_node < 0:
-            raise DataError(
-                f"limits of {self.nodes} nodes and {self.edges_per_node} edges were given, but none may be negative"
-            )
-        low, high = self.feature_range
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            raise DataError(f"the feature range is [{low}, {high}], but a finite lower and upper end are needed")
+        for name in ("nodes", "edges_per_node"):
+            value = getattr(self, name)
+            # not only negative ones: a limit of NaN would allow everything
+            if not isinstance(value, Integral) or value < 0:
+                raise DataError(f"{name} is {value}, but must be a whole number and not negative")
+        _check_limits(self.feature_range)
 
     @classmethod
     def preset(cls, dataset: str, mode: str) -> Injection:
@@ -116,6 +116,8 @@ class Modification:
             raise DataError(f"allow is {sorted(self.allow)}, but 'add', 'drop' or both are needed")
         if self.feature_nodes and self.feature_range is None:
             raise DataError("feature_nodes needs a feature_range, for instance the dataset's own")
+        if self.feature_range is not None:
+            _check_limits(self.feature_range)
 
     def budget(self, graph: Graph) -> int:
         """Edges that may change in this graph."""
@@ -135,6 +137,7 @@ class Modification:
                 raise BudgetError(
                     f"{pairs.shape[1]} edges: {kind}, but the threat model allows only {sorted(self.allow)}"
                 )
+        _check_edges_exist(graph, edit)
         changed = torch.cat([edit.add, edit.drop], dim=1)
         count, budget = changed.shape[1], self.budget(graph)
         if count > budget:
@@ -190,12 +193,31 @@ def _check_basis(graph: Graph, edit: GraphEdit) -> None:
             raise BudgetError(f"the edit has {rows.shape[1]} features per node, but the graph has {graph.num_features}")
 
 
+def _check_edges_exist(graph: Graph, edit: GraphEdit) -> None:
+    present, gone = graph.adj.has(edit.add), ~graph.adj.has(edit.drop)
+    if present.any():
+        raise BudgetError(f"edge {edit.add[:, present][:, 0].tolist()} is added, but the graph has it already")
+    if gone.any():
+        raise BudgetError(f"edge {edit.drop[:, gone][:, 0].tolist()} is dropped, but the graph has no such edge")
+
+
+def _check_limits(limits: tuple[float, float]) -> None:
+    low, high = limits
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise DataError(f"the feature range is [{low}, {high}], but a finite lower and upper end are needed")
+
+
 def _check_range(rows: Tensor, limits: tuple[float, float], what: str) -> None:
     if not rows.numel():
         return
     if not torch.isfinite(rows).all():
         raise BudgetError(f"{what} is NaN or infinite, but must be finite")
     low, high = float(rows.min()), float(rows.max())
-    if low < limits[0] - TOLERANCE or high > limits[1] + TOLERANCE:
-        bad = low if low < limits[0] - TOLERANCE else high
-        raise BudgetError(f"{what} is {bad:.6g}, but the threat model allows {limits[0]:g} to {limits[1]:g}")
+    lowest, highest = limits[0] - _slack(limits[0]), limits[1] + _slack(limits[1])
+    if low < lowest or high > highest:
+        bad = low if low < lowest else high
+        raise BudgetError(f"{what} is {bad:.9g}, but the threat model allows {limits[0]:g} to {limits[1]:g}")
+
+
+def _slack(limit: float) -> float:
+    return TOLERANCE * max(1.0, abs(limit))

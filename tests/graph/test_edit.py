@@ -39,7 +39,7 @@ def random_graph(rng: np.random.Generator, n: int, *, labelled: bool) -> Graph:
 
 
 def random_edit(rng: np.random.Generator, graph: Graph, *, cuts: bool, mixed: bool) -> GraphEdit:
-    """An edit that fits: some absent pairs added (to injected nodes too), some edges dropped, rows replaced, nodes cut."""
+    """An edit that fits: absent pairs added (to injected nodes too), edges dropped, rows replaced, nodes cut."""
     n = graph.n
     cut = int(rng.integers(0, n + 1)) if cuts and rng.random() < 0.5 else 0
     new = int(rng.integers(0, 4)) if rng.random() < 0.6 and (mixed or not cut) else 0

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
+from grb.graph.validate import check_ids
 from grb.model.base import predict
 from grb.threat import Injection, Threat
 
@@ -124,6 +126,7 @@ def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
         edit = attack(lent, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
+    edit = _taken_over(edit)
     budget = scene.threat.check(scene.graph, edit, scene.targets)
     return AttackResult(
         edit=edit,
@@ -147,6 +150,12 @@ def clean_labels(scene: Scene) -> tuple[Tensor, Tensor]:
     return logits, logits[scene.targets].argmax(1)
 
 
+def _taken_over(edit: GraphEdit) -> GraphEdit:
+    """The edit built anew, so that neither the attack nor a subclass can change it once it is checked."""
+    new_x, set_x = (None if rows is None else rows.detach().clone() for rows in (edit.new_x, edit.set_x))
+    return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
+
+
 def peak_megabytes() -> float:
     """Largest resident memory of this process so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -156,8 +165,7 @@ def peak_megabytes() -> float:
 def _check_scene(scene: Scene) -> None:
     if scene.graph.ptr is not None:
         raise DataError("a collection cannot be attacked at once; attack its graphs one by one (graphs(i, i + 1))")
-    if len(scene.targets) and int(scene.targets.max()) >= scene.graph.n:
-        raise DataError(f"target {int(scene.targets.max())} is not in the graph of {scene.graph.n} nodes")
+    check_ids(scene.targets, scene.graph.n, "the list of targets")
 
 
 @contextmanager
@@ -171,10 +179,10 @@ def _untouched(scene: Scene) -> Iterator[None]:
         flags = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
         model.eval()
         model.requires_grad_(False)
-    lent = [(tensor, tensor._version, tensor.requires_grad) for tensor in _tensors(scene)]
+    before = _state(scene)
     try:
         yield
-        if any(tensor._version != version or tensor.requires_grad != flag for tensor, version, flag in lent):
+        if _state(scene) != before:
             raise AttackError("the attack changed the graph or the model that it was lent; it must work on copies")
     finally:
         for module, mode in modules.items():
@@ -183,9 +191,27 @@ def _untouched(scene: Scene) -> Iterator[None]:
             parameter.requires_grad_(flag)
 
 
+def _state(scene: Scene) -> list[tuple[int, bool]]:
+    return [(_checksum(tensor), tensor.requires_grad) for tensor in _tensors(scene)]
+
+
 def _tensors(scene: Scene) -> list[Tensor]:
-    graph = scene.graph
-    held: list[Any] = [graph.adj.pattern.indptr, graph.adj.pattern.indices, graph.adj.values, graph.x, graph.y]
+    """All that is lent: the view, and the model with its gradients."""
+    view, graph = scene.view, scene.graph
+    held: list[Any] = [view.train, view.val, view.targets, view.nodes, graph.y]
+    for part in (graph.adj, graph.x):
+        held += [part] if isinstance(part, Tensor) else [part.pattern.indptr, part.pattern.indices, part.values]
     if scene.model is not None:
         held += [*scene.model.buffers(), *scene.model.parameters()]
+        held += [parameter.grad for parameter in scene.model.parameters()]
     return [tensor for tensor in held if isinstance(tensor, Tensor)]
+
+
+def _checksum(tensor: Tensor, width: int = 1021) -> int:
+    """Differs when a byte does, at the speed of memory: torch's own version counter misses ``.data`` and ``numpy()``."""
+    if not tensor.numel():  # torch cannot reinterpret an empty one
+        return hash(tensor.shape)
+    raw = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+    # sums of every 1021st word: a prime, so that moved rows change them too
+    words = raw[: len(raw) // (8 * width) * (8 * width)].view(np.uint64).reshape(-1, width)
+    return hash((tensor.shape, words.sum(0).tobytes(), raw[words.nbytes :].tobytes()))

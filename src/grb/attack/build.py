@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
 from typing import Any
 
 from grb.attack.base import Attack
+from grb.attack.injection.base import Limits
 from grb.catalogue import canonical, resolve
 from grb.errors import DataError, UnknownName
 from grb.threat import injection_table
@@ -18,7 +20,9 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
     """
     maker = resolve("attack", name if ":" in name else canonical("attack", name))
     accepted = inspect.signature(maker).parameters
-    given = {**_table(dataset), **{key: value for key, value in changes.items() if value is not None}}
+    # an attack's own preset, such as SPEIT's "kddcup", comes with its own step and iterations
+    table = _table(dataset) if changes.get("preset", "grb") == "grb" else {}
+    given = {**table, **{key: value for key, value in changes.items() if value is not None}}
     for general, names in {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}.items():
         value = given.pop(general, None)
         own = next((own for own in names if own in accepted), None)
@@ -26,6 +30,11 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
             given[own] = value
         elif own is None and general in changes and changes[general] is not None:
             raise DataError(f"attack '{name}' has no {general}")
+    limits = sorted(set(given) & {field.name for field in fields(Limits)})
+    if limits:
+        raise DataError(
+            f"{limits[0]} is a limit, and limits are the threat model's: give threat=Injection(...) instead"
+        )
     unknown = sorted(set(given) - set(accepted))
     if unknown:
         raise UnknownName(

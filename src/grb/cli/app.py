@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from grb._version import __version__
-from grb.cli import data, doctor, eval, info, ls, train
+from grb.cli import attack, data, doctor, eval, info, ls, train
 from grb.cli.options import Json
 from grb.cli.output import print_json
 from grb.errors import GRBError, IntegrityError
@@ -120,7 +120,7 @@ def root(
         json_please = {"as_json": True}
         ctx.default_map = {
             **dict.fromkeys((command.name or "" for command in app.registered_commands), json_please),
-            "data": {"path": json_please, "verify": json_please},
+            "data": dict.fromkeys(("get", "path", "split", "verify"), json_please),
         }
 
 
@@ -128,5 +128,6 @@ app.command("ls")(ls.ls)
 app.command("info")(info.info)
 app.add_typer(data.app, name="data")
 app.command("train")(train.train)
+app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
 app.command("doctor")(doctor.doctor)

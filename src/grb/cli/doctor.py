@@ -190,7 +190,7 @@ def _data() -> Iterator[Fact]:
     for name in catalogue.entries("dataset"):
         place = where(name)
         if place == ABSENT:
-            advice = f"put its npz files into <root>/GRB/{name} and set GRB_DATA=<root>"
+            advice = f"if you need it: grb data get {name}, or with --from DIR where you have its files"
             yield Fact("datasets", name, place, "missing", advice)
         else:
             yield Fact("datasets", name, place, "ok")

@@ -45,19 +45,20 @@ def evaluate(
     check_counts(threads=threads)
     torch.set_num_threads(threads)
     model, meta = load_model_with_meta(file)
-    loaded = load_dataset(dataset or _trained_on(file, meta), data_dir=data_dir)
-    _check_fit(file, model, loaded)
+    loaded = load_dataset(dataset or trained_on(file, meta), data_dir=data_dir)
     fingerprint = loaded.fingerprint()
-    if meta.get("dataset") == loaded.name and meta.get("fingerprint", fingerprint) != fingerprint:
-        output.say(f"warning: {file} was trained on a '{loaded.name}' with another fingerprint; scores may not compare")
-    change = None if edit is None else GraphEdit.load(edit)
+    check_model(file, model, meta, loaded, fingerprint)
+    change = None
+    if edit is not None:
+        change, made_for = GraphEdit.load_with_meta(edit)
+        _check_origin(edit, made_for, loaded, fingerprint)
     scores = {"clean": api.evaluate(model, loaded)}
     if change is not None:
         scores["edited"] = api.evaluate(model, loaded, change)
         output.say("note: the edit was applied as it is; no threat model was checked")
     result = {
         "file": str(file),
-        "model": f"{model.name}+ln" if model.params.get("layer_norm") else model.name,
+        "model": model_title(model),
         "parameters": model.num_parameters,
         "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
         "metric": metric_name(loaded),
@@ -79,7 +80,11 @@ def dataset_title(dataset: Dataset) -> str:
     return f"{dataset.name} (synthetic)" if dataset.synthetic else dataset.name
 
 
-def _trained_on(file: Path, meta: dict[str, Any]) -> str:
+def model_title(model: GraphModel) -> str:
+    return f"{model.name}+ln" if model.params.get("layer_norm") else model.name
+
+
+def trained_on(file: Path, meta: dict[str, Any]) -> str:
     name = meta.get("dataset")
     if not isinstance(name, str):
         raise DataError(f"{file} does not say which dataset it was trained on; give one with --dataset")
@@ -88,7 +93,8 @@ def _trained_on(file: Path, meta: dict[str, Any]) -> str:
     return name
 
 
-def _check_fit(file: Path, model: GraphModel, dataset: Dataset) -> None:
+def check_model(file: Path, model: GraphModel, meta: dict[str, Any], dataset: Dataset, fingerprint: str) -> None:
+    """Refuse a model of another shape; warn about one that was trained on other data of the same name."""
     needs = {"features": model.params.get("in_features"), "classes": model.params.get("out_features")}
     has = {"features": dataset.num_features, "classes": dataset.num_classes}
     for what, number in needs.items():
@@ -97,6 +103,23 @@ def _check_fit(file: Path, model: GraphModel, dataset: Dataset) -> None:
                 f"{file} is a {model.name} for {number} {what}, but dataset '{dataset.name}' has {has[what]}; "
                 "give the dataset it was trained on with --dataset"
             )
+    if meta.get("dataset") == dataset.name and meta.get("fingerprint", fingerprint) != fingerprint:
+        output.say(
+            f"warning: {file} was trained on a '{dataset.name}' with another fingerprint; scores may not compare"
+        )
+
+
+def _check_origin(file: Path, meta: dict[str, Any], dataset: Dataset, fingerprint: str) -> None:
+    """Refuse an edit of another dataset; a file that does not say what it was made for is taken as it is."""
+    name = meta.get("dataset")
+    if not isinstance(name, str) or meta.get("fingerprint", fingerprint) == fingerprint:
+        return
+    if name != dataset.name:
+        raise DataError(
+            f"{file} was made for dataset '{name[:60]}', but this is '{dataset.name}'; "
+            "give the dataset it was made for with --dataset"
+        )
+    output.say(f"warning: {file} was made for a '{name}' with another fingerprint; scores may not compare")
 
 
 def _size(edit: GraphEdit) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,38 @@ def check_counts(**options: int | None) -> None:
     """Refuse a count below one; None means that the option was not given."""
     for name, value in options.items():
         if value is not None and value < 1:
-            raise DataError(f"--{name} is {value}, but at least 1 is needed")
+            raise DataError(f"--{name.replace('_', '-')} is {value}, but at least 1 is needed")
+
+
+def check_seed(name: str, seed: int | None) -> None:
+    """Refuse a seed that torch does not take."""
+    if seed is not None and not 0 <= seed < 2**63:
+        raise DataError(f"--{name} is {seed}, but a whole number from 0 to 2**63 - 1 is needed")
+
+
+def is_one_file(save: Path, suffix: str) -> bool:
+    """Whether ``--save`` means a file and not a directory."""
+    return save.suffix == suffix and not save.is_dir()
+
+
+def check_target(save: Path | None, runs: int, suffix: str, *, example: str) -> None:
+    """Refuse before the work what could not be written after it; nothing is created here."""
+    if save is None:
+        return
+    if is_one_file(save, suffix) and runs > 1:
+        raise DataError(f"--save is one file, but there are {runs} runs; give a directory, for instance {example}")
+    check_directory(save.parent if is_one_file(save, suffix) else save, save)
+
+
+def check_directory(directory: Path, wanted: Path) -> None:
+    """Refuse a directory in which ``wanted`` could not be written, whether or not it exists yet."""
+    existing = directory
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        raise DataError(f"cannot write {wanted}: {existing} is not a directory; choose another place")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise DataError(f"cannot write {wanted}: no permission in {existing}; choose another place")
 
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable JSON on stdout; words for humans go to stderr.")]

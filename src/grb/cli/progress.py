@@ -1,14 +1,17 @@
-"""What a training says while it runs: a live line on a terminal, finished runs and a sign of life elsewhere."""
+"""What long work says while it runs: a live line on a terminal, finished runs and a sign of life elsewhere."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 if TYPE_CHECKING:
+    from grb.attack import Step
     from grb.trainer import Epoch
 
 SIGN_OF_LIFE = 10.0
@@ -16,12 +19,13 @@ REDRAW = 0.1
 
 
 class Reporter(Protocol):
-    """Told about runs and epochs."""
+    """Told about runs, and about the epochs of a training or the steps of an attack."""
 
     def __enter__(self) -> Reporter: ...
     def __exit__(self, *error: object) -> None: ...
-    def start(self, run: str, epochs: int) -> None: ...
+    def start(self, run: str, total: int | None) -> None: ...
     def epoch(self, epoch: Epoch) -> None: ...
+    def step(self, step: Step) -> None: ...
     def done(self, sentence: str) -> None: ...
 
 
@@ -32,23 +36,30 @@ def reporter(console: Console, runs: int) -> Reporter:
 
 
 class _Watch:
-    """Where the running training is: epochs done, loss, scores, time."""
+    """Where the running training or attack is: epochs or steps done, loss, scores, time."""
 
-    def __init__(self, run: str, epochs: int) -> None:
+    def __init__(self, run: str, total: int | None) -> None:
         self.run = run
-        self.epochs = epochs
+        self.total = total
+        self.unit, self.bound = "epoch", "<"  # "at most", because training usually stops early
         self.done = 0
         self.best: float | None = None
         self.last = ""
         self.begin = self.told = time.monotonic()
 
-    def update(self, epoch: Epoch) -> None:
+    def epoch(self, epoch: Epoch) -> None:
         self.done = epoch.number + 1
         if epoch.val_score is not None:
             self.best = epoch.val_score if self.best is None else max(self.best, epoch.val_score)
         self.last = f"loss {epoch.loss:.3f}"
         if epoch.val_score is not None and self.best is not None:
             self.last += f"  val {100 * epoch.val_score:.2f}  best {100 * self.best:.2f}"
+
+    def step(self, step: Step) -> None:
+        self.unit, self.bound = "step", ""
+        self.done += 1
+        self.best = step.accuracy if self.best is None else min(self.best, step.accuracy)
+        self.last = f"loss {step.loss:.3f}  clean labels kept {100 * step.accuracy:.2f}  lowest {100 * self.best:.2f}"
 
     def due(self, seconds: float) -> bool:
         """Whether so many seconds have passed since this was last true."""
@@ -59,9 +70,10 @@ class _Watch:
         return True
 
     def state(self) -> str:
-        # "at most", because training usually stops early
-        left = (time.monotonic() - self.begin) / max(self.done, 1) * (self.epochs - self.done)
-        return f"{self.done}/{self.epochs}  {self.last}  ETA <{clock(left)}"
+        if self.total is None:
+            return f"{self.done}  {self.last}"
+        left = (time.monotonic() - self.begin) / max(self.done, 1) * max(self.total - self.done, 0)
+        return f"{self.done}/{self.total}  {self.last}  ETA {self.bound}{clock(left)}"
 
 
 class Lines:
@@ -79,13 +91,20 @@ class Lines:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def start(self, run: str, epochs: int) -> None:
-        self.watch = _Watch(run, epochs)
+    def start(self, run: str, total: int | None) -> None:
+        self.watch = _Watch(run, total)
 
     def epoch(self, epoch: Epoch) -> None:
-        self.watch.update(epoch)
+        self.watch.epoch(epoch)
+        self._sign_of_life()
+
+    def step(self, step: Step) -> None:
+        self.watch.step(step)
+        self._sign_of_life()
+
+    def _sign_of_life(self) -> None:
         if self.watch.due(SIGN_OF_LIFE):
-            self.console.print(f"{self.watch.run}: epoch {self.watch.state()}")
+            self.console.print(f"{self.watch.run}: {self.watch.unit} {self.watch.state()}")
 
     def done(self, sentence: str) -> None:
         self.finished += 1
@@ -93,7 +112,7 @@ class Lines:
 
 
 class Bars:
-    """A live line for the running training, one for all runs if there are several; finished runs stay above them."""
+    """A live line for what runs, one for all runs if there are several; finished runs stay above them."""
 
     def __init__(self, console: Console, runs: int) -> None:
         self.progress = Progress(
@@ -102,7 +121,7 @@ class Bars:
             TextColumn("{task.fields[state]}", markup=False),
             console=console,
             transient=True,
-            auto_refresh=False,  # drawn from the training's own thread: a second one would take turns with it
+            auto_refresh=False,  # drawn from the work's own thread: a second one would take turns with it
         )
         self.runs = runs
         self.finished = 0
@@ -118,13 +137,20 @@ class Bars:
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def start(self, run: str, epochs: int) -> None:
-        self.watch = _Watch(run, epochs)
-        self.progress.reset(self.current, total=epochs, description=run, state="")
+    def start(self, run: str, total: int | None) -> None:
+        self.watch = _Watch(run, total)
+        self.progress.reset(self.current, total=total, description=run, state="")
         self.progress.refresh()
 
     def epoch(self, epoch: Epoch) -> None:
-        self.watch.update(epoch)
+        self.watch.epoch(epoch)
+        self._redraw()
+
+    def step(self, step: Step) -> None:
+        self.watch.step(step)
+        self._redraw()
+
+    def _redraw(self) -> None:
         if self.watch.due(REDRAW):
             self.progress.update(self.current, completed=self.watch.done, state=self.watch.state())
             self.progress.refresh()
@@ -135,6 +161,37 @@ class Bars:
         self.progress.update(self.all, completed=self.finished, state=f"{self.finished}/{self.runs}  ETA {clock(left)}")
         self.progress.console.print(sentence)
         self.progress.refresh()
+
+
+@contextmanager
+def downloads(console: Console, dataset: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """What a download is told about: a bar for every file if somebody is watching, a sign of life if not."""
+    if console.is_terminal and not console.is_dumb_terminal:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(16),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as bars:
+            tasks: dict[str, TaskID] = {}
+
+            def draw(file: str, done: int, total: int | None) -> None:
+                if file not in tasks:
+                    tasks[file] = bars.add_task(f"{dataset}/{file}", total=total)
+                bars.update(tasks[file], completed=done, total=total)
+
+            yield draw
+        return
+    told = time.monotonic()
+
+    def tell(file: str, done: int, total: int | None) -> None:
+        nonlocal told
+        if time.monotonic() - told >= SIGN_OF_LIFE:
+            told = time.monotonic()
+            console.print(f"{dataset}/{file}: {done}{f' of {total}' if total else ''} bytes")
+
+    yield tell
 
 
 def clock(seconds: float) -> str:

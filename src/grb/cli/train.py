@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,7 +14,7 @@ import typer
 from grb._version import __version__
 from grb.cli import output
 from grb.cli.eval import dataset_title, metric_name
-from grb.cli.options import DataDir, Json, check_counts, names
+from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names
 from grb.cli.progress import Reporter, reporter
 from grb.errors import DataError, GRBError
 
@@ -115,8 +114,7 @@ def train(
     if seed is not None and seeds is not None:
         raise DataError("--seed and --seeds were both given; --seeds 3 trains with 0, 1 and 2, --seed 3 with 3 alone")
     check_counts(seeds=seeds, epochs=epochs, patience=patience, threads=threads)
-    if seed is not None and not 0 <= seed < 2**63:
-        raise DataError(f"--seed is {seed}, but a whole number from 0 to 2**63 - 1 is needed")
+    check_seed("seed", seed)
     changes = _changes(lr, hidden, dropout, epochs, patience)
     chosen_mode = _train_mode(train_mode)
     import torch
@@ -130,7 +128,7 @@ def train(
         loaded.test_ids(mode)
     settings, parameters = _prepare(models, loaded, changes)
     listed = tuple(range(seeds)) if seeds is not None else (seed or 0,)
-    _check_target(save, len(settings) * len(listed))
+    check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
     plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save)
     runs, interrupted = _train_all(plan, loaded)
     result = {
@@ -214,27 +212,8 @@ def _prepare(
     return found, {name: sum(weight.numel() for weight in model.parameters()) for name, model in made.items()}
 
 
-def _check_target(save: Path | None, runs: int) -> None:
-    """Refuse before training what could not be written after it; nothing is created here."""
-    if save is None:
-        return
-    if save.suffix == SUFFIX and not save.is_dir():
-        if runs > 1:
-            raise DataError(f"--save is one file, but there are {runs} runs; give a directory, for instance models/")
-        directory = save.parent
-    else:
-        directory = save
-    existing = directory
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
-    if not existing.is_dir():
-        raise DataError(f"cannot write {save}: {existing} is not a directory; choose another place")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise DataError(f"cannot write {save}: no permission in {existing}; choose another place")
-
-
 def _file(save: Path, model: str, dataset: str, seed: int) -> Path:
-    if save.suffix == SUFFIX and not save.is_dir():
+    if is_one_file(save, SUFFIX):
         return save
     plain = [re.sub(r"[^\w.+-]", "-", part) for part in (model, dataset)]
     return save / f"{plain[0]}-{plain[1]}-seed{seed}{SUFFIX}"

@@ -128,15 +128,17 @@ def obtain(name: str, missing: MissingDataset) -> Path:
 
     The archive of all datasets is left out: whoever loads a small one has not asked for gigabytes.
     """
-    if registry.offline():
-        raise missing.because("GRB_OFFLINE forbids to download it.")
-    log.info("%s Downloading it.", missing.what)
     try:
-        if name in registry.REBUILT:
+        if name in registry.REBUILT:  # may need no network: its raw files may be here
             from grb.dataset.rebuild import rebuild
 
             return rebuild(registry.REBUILT[name])
+        if registry.offline():
+            raise missing.because("GRB_OFFLINE forbids to download it.")
+        log.info("%s Downloading it.", missing.what)
         done = fetch(name, archives=False)
+    except MissingDataset:
+        raise
     except DataError as error:
         why = error.tried if isinstance(error, DownloadError) else str(error)
         raise missing.because(f"Downloading it failed ({why}).") from None
@@ -192,7 +194,7 @@ def install_from(name: str, source: str | os.PathLike[str], *, force: bool = Fal
             problem = expected[file].problem(size, digest)
             if problem:
                 raise IntegrityError(
-                    f"{file} of {source} {problem}, so it is not the published file; check where it comes from, or load "
+                    f"{file} of {source} {problem}, so it is not the listed file; check where it comes from, or load "
                     "the folder as a dataset of your own with Dataset.from_npz"
                 )
         reports = _validated(name, stage)
@@ -348,7 +350,7 @@ def _validated(name: str, stage: Path) -> tuple[FileReport, ...]:
 def _reports(name: str, directory: Path) -> tuple[FileReport, ...]:
     def report(file: str, expected: Known) -> FileReport:
         path = directory / file
-        check = NOT_CHECKED if expected.sha256 is None else "sha256 as published"
+        check = NOT_CHECKED if expected.sha256 is None else "sha256 as listed"
         return FileReport(file, path.stat().st_size, sha256(path), check)
 
     return tuple(report(file, expected) for file, expected in known(name).items())

@@ -135,8 +135,9 @@ def _graph(final: str, source: Source, folder: Path) -> Graph:
     try:
         data = _pyg_class(source)(str(folder))[0]
     except Exception as error:  # whatever torch_geometric, numpy or json say about a broken file
+        reason = " ".join(str(error).split())[:100]
         raise DataError(
-            f"{final} cannot be made from {folder} ({type(error).__name__}: {str(error)[:100]}); "
+            f"{final} cannot be made from {folder} ({type(error).__name__}: {reason}); "
             "delete that directory and try again"
         ) from None
     graph, _ = convert.from_pyg(data, mode="canonicalise")

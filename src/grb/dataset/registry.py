@@ -55,6 +55,6 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Co
     searched = ", ".join(str(root) for root in roots(data_dir))
     raise MissingDataset(
         f"dataset '{name}' is not on this machine (searched {searched}).{incomplete}",
-        f"Run `grb data get {name}`, or put {', '.join(FILES)} into <root>/GRB/{name} and set GRB_DATA=<root>, or try the "
-        "embedded 'synth-cora'.",
+        f"Run `grb data get {name}` (with `--from DIR` if you have its files), or put {', '.join(FILES)} into "
+        f"<root>/GRB/{name} and set GRB_DATA=<root>, or try the embedded 'synth-cora'.",
     )

@@ -34,7 +34,8 @@ class FeatureScale:
 
     With :math:`z = (x - \mu) / \sigma` over all entries of all nodes: ``arctan`` is
     :math:`\frac{2}{\pi}\arctan z` (the GRB papers' choice, into :math:`(-1, 1)`), ``tanh`` is :math:`\tanh z`,
-    ``standardise`` is :math:`z`, ``linear`` maps :math:`[\min, \max]` onto :math:`[-1, 1]`, ``none`` changes nothing. Constant features have :math:`\sigma := 1`.
+    ``standardise`` is :math:`z`, ``linear`` maps :math:`[\min, \max]` onto
+    :math:`[-1, 1]`, ``none`` changes nothing. Constant features have :math:`\sigma := 1`.
 
     The inverse lets an attacker turn normalised features back into raw ones; where float32 has rounded a value to
     exactly :math:`\pm 1` the nearest invertible value is used.

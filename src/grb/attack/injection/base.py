@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from grb.dataset.view import View
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, convert
 from grb.threat import Injection
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -138,7 +141,9 @@ class Limits:
         Returns:
             The attacked adjacency, [n + m, n + m], and the features of the m injected nodes, [m, d].
         """
-        graph = Graph.build(adj, features, mode="canonicalise")[0]
+        graph, mended = Graph.build(adj, features, mode="canonicalise")
+        for note in mended:
+            log.warning("the clean graph was mended before the attack: %s", note)
         if target_mask.shape != (graph.n,) or target_mask.dtype != torch.bool:
             raise DataError(f"target_mask has shape {list(target_mask.shape)}, but {graph.n} booleans are needed")
         none = torch.empty(0, dtype=torch.int64)

@@ -27,6 +27,10 @@ class RND(Limits):
     spread: Literal["range", "graph"] = "range"
     version = 1
 
+    def __post_init__(self) -> None:
+        if self.spread not in ("range", "graph"):
+            raise DataError(f"spread is {self.spread!r}, but 'range' or 'graph' is needed")
+
     def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
         limits = scene.injection.feature_range
         pairs = wire_only(scene, random_edges, generator)
@@ -35,10 +39,8 @@ class RND(Limits):
         shape = (scene.injection.nodes, scene.graph.num_features)
         if self.spread == "range":
             x = gaussian(shape, max(abs(limits[0]), abs(limits[1])), limits, generator)
-        elif self.spread == "graph":
+        else:
             own = scene.graph.x
             assert isinstance(own, torch.Tensor)
             x = (own.mean(0) + own.std(0, correction=0) * torch.randn(*shape, generator=generator)).clamp(*limits)
-        else:
-            raise DataError(f"spread is {self.spread!r}, but 'range' or 'graph' is needed")
         return GraphEdit(n=scene.graph.n, add=pairs, new_x=x)

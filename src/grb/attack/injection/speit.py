@@ -27,8 +27,8 @@ class SPEIT(Limits):
 
     ``preset="grb"`` is the paper's baseline: direct edges, Adam on the cross-entropy with clipping. ``preset="kddcup"`` is
     the winning entry: two layers of injected nodes and Adadelta on
-    :math:`\sum_v (p_{v,c^*} - p_{v,y}) - k\, \mathrm{mean}_v \log p_{v,y}` with :math:`c^*` the least probable class on the
-    clean graph and :math:`k = 1000`.
+    :math:`\sum_v (p_{v,c^*} - p_{v,y}) - k\, \mathrm{mean}_v \log p_{v,y}` with :math:`c^*` the least probable class
+    before the first step and :math:`k = 1000`.
 
     Args:
         lr: Learning rate; the preset's own if None (grb 0.01, kddcup 10).

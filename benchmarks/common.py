@@ -1,0 +1,86 @@
+"""Parts that the benchmarks share: graphs of the GRB datasets' sizes, timing, CSV rows."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+
+from grb.dataset.dataset import Dataset
+from grb.dataset.registry import home
+from grb.dataset.scalable import SIZES, named_graph
+from grb.graph import Graph, adjacency_from_csr
+from grb.graph.files import read_npz, write_npz
+
+
+def sized_graph(name: str) -> Graph:
+    """A synthetic graph of a GRB dataset's size, kept in the cache because the large ones take half a minute."""
+    arrays = sized_arrays(name)
+    n = len(arrays["labels"])
+    adj, _ = adjacency_from_csr(arrays["indptr"], arrays["indices"], None, (n, n))
+    return Graph(adj, torch.from_numpy(arrays["features"]), torch.from_numpy(arrays["labels"]))
+
+
+def sized_dataset(name: str) -> Dataset:
+    arrays = sized_arrays(name)
+    split = {part: arrays[f"index_{part}"] for part in ("train", "val")}
+    split |= {band: arrays[f"index_test_{band}"] for band in ("easy", "medium", "hard")}
+    graph = sized_graph(name)
+    return Dataset.from_arrays(graph.adj, graph.x, graph.y, split=split, name=f"grb-{name}", feat_norm="arctan")
+
+
+def sized_arrays(name: str) -> dict[str, object]:
+    path = home() / "benchmarks" / f"{name}.npz"
+    if not path.exists():
+        write_npz(path, vars(named_graph(name)))
+    return read_npz(path)
+
+
+def best(run: Callable[[], object], repeats: int = 10, *, cpu: bool = False) -> float:
+    """Seconds of the fastest of several runs after one to warm up; noise only ever adds."""
+    clock = time.process_time if cpu else time.perf_counter
+    run()
+    seconds = []
+    for _ in range(repeats):
+        start = clock()
+        run()
+        seconds.append(clock() - start)
+    return min(seconds)
+
+
+def peak_gigabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+@lru_cache(maxsize=1)
+def _basis() -> dict[str, object]:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {"commit": commit.stdout.strip() or "unknown", "machine": f"{platform.machine()}-{os.cpu_count()}cpu"}
+
+
+_header: list[str] = []
+
+
+def row(**fields: object) -> None:
+    """One CSV row on stdout, with a header whenever the columns change."""
+    full = {**_basis(), "threads": torch.get_num_threads(), **fields}
+    writer = csv.writer(sys.stdout)
+    if list(full) != _header:
+        _header[:] = list(full)
+        writer.writerow(_header)
+    writer.writerow([f"{value:.4g}" if isinstance(value, float) else value for value in full.values()])
+    sys.stdout.flush()
+
+
+def sizes_from_arguments(default: str) -> list[str]:
+    """Names of sizes given on the command line, or the default ones."""
+    chosen = [argument for argument in sys.argv[1:] if argument in SIZES]
+    return chosen or default.split()

@@ -1,0 +1,108 @@
+"""How fast is the sparse product, forward and with its backward, beside torch.sparse, PyG and the memory's bandwidth?
+
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/kernel.py [cora flickr reddit aminer] [--threads 1] [--widths 64,128]
+
+One row per size, width and method; milliseconds of the fastest of ten runs. ``ratio`` is the method's time divided by
+ours. ``bound`` is the time to gather all needed rows at the bandwidth measured for random rows of that width in this run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+
+import torch
+from common import best, row, sized_graph
+from torch import Tensor
+
+from grb.graph import CSR, normalise
+from grb.graph.memory import keep_memory
+
+Method = Callable[[Tensor], Tensor]
+
+
+def methods(op: CSR) -> dict[str, Method]:
+    pattern, values = op.pattern, op.values
+    rows, cols = pattern.row_ids.long(), pattern.indices.long()
+    index = torch.stack([rows, cols])
+    coo = torch.sparse_coo_tensor(index, values, op.shape, check_invariants=False).coalesce()
+    csr = torch.sparse_csr_tensor(pattern.indptr.long(), cols, values, op.shape, check_invariants=False)
+    found: dict[str, Method] = {
+        "grb": lambda x: op @ x,
+        "torch.sparse COO": lambda x: torch.sparse.mm(coo, x),
+        "torch.sparse CSR": lambda x: csr @ x,
+    }
+    try:
+        from torch_geometric import EdgeIndex
+        from torch_geometric.nn import GCNConv
+    except ImportError:
+        return found
+    edges = EdgeIndex(index.flip(0), sparse_size=op.shape, sort_order="col", is_undirected=True)
+    found["PyG EdgeIndex"] = lambda x: edges.matmul(x, values, transpose=True)
+    if pattern.entries < 3_000_000:
+        conv = GCNConv(1, 1, normalize=False)
+        found["PyG message passing"] = lambda x: conv.propagate(index.flip(0), x=x, edge_weight=values)
+    return found
+
+
+def bandwidth_bound(op: CSR, x: Tensor) -> float:
+    """Milliseconds to read the gathered rows once at the speed of a plain random gather, measured on a sample."""
+    sample = op.pattern.indices[torch.randint(op.pattern.entries, (min(op.pattern.entries, 400_000),))]
+    out = torch.empty(len(sample), x.shape[1])
+    seconds = best(lambda: torch.index_select(x, 0, sample, out=out))
+    return 1000 * seconds * op.pattern.entries / len(sample) / 2  # a gather reads and writes, the product only reads
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", default=["cora", "flickr"])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--widths", default="64,128")
+    parser.add_argument("--fresh-memory", action="store_true", help="without grb.graph.memory.keep_memory")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if not arguments.fresh_memory:
+        keep_memory()
+    warnings.filterwarnings("ignore")
+    for size in arguments.sizes:
+        op = normalise.gcn(sized_graph(size).adj)
+        for width in map(int, arguments.widths.split(",")):
+            measure(size, op, width)
+
+
+def measure(size: str, op: CSR, width: int) -> None:
+    repeats = 10 if op.pattern.entries < 10_000_000 else 3
+    x = torch.randn(op.shape[1], width)
+    leaf = x.clone().requires_grad_()
+    grad = torch.randn(op.shape[0], width)
+    ours: tuple[float, float] | None = None
+    reference = op @ x
+    for name, method in methods(op).items():
+        if op.pattern.entries > 10_000_000 and name == "torch.sparse COO":
+            continue
+
+        def both(method: Method = method) -> None:
+            leaf.grad = None
+            method(leaf).backward(grad)
+
+        try:
+            torch.testing.assert_close(method(x), reference, rtol=1e-3, atol=1e-3)
+            forward, total = 1000 * best(lambda: method(x), repeats), 1000 * best(both, repeats)
+        except (RuntimeError, NotImplementedError) as error:
+            row(size=size, width=width, method=name, forward_ms="-", both_ms="-", ratio=str(error)[:40], bound_ms="-")
+            continue
+        ours = ours or (forward, total)
+        row(
+            size=size,
+            width=width,
+            method=name,
+            forward_ms=forward,
+            both_ms=total,
+            ratio=f"{forward / ours[0]:.1f}/{total / ours[1]:.1f}",
+            bound_ms=bandwidth_bound(op, x) if name == "grb" else "",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,404 @@
+"""``grb attack``: attack saved models under the enforced threat model and show what it cost them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grb._version import __version__
+from grb.catalogue import canonical
+from grb.cli import output
+from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
+from grb.cli.eval import check_model, dataset_title, metric_name, model_title, trained_on
+from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names
+from grb.cli.progress import Reporter, reporter
+from grb.errors import BudgetError, DataError, GRBError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from grb.attack.base import Attack, Knowledge
+    from grb.dataset import Dataset
+    from grb.model.base import GraphModel
+    from grb.threat import Injection
+
+FAILED = 1
+# what an attack calls the numbers of --iterations and --step
+OWN_NAMES = {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}
+
+
+@dataclass(frozen=True, eq=False)
+class Victim:
+    """A model that is scored under attack, and what it says about the clean graph."""
+
+    name: str
+    model: GraphModel
+    clean: Tensor  # logits, [n, c]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All runs of one command: every attack on every difficulty with every seed."""
+
+    attacks: Mapping[str, Attack]
+    threats: Mapping[str, Injection]
+    seeds: tuple[int, ...]
+    source: nn.Module | None
+    knowledge: Knowledge
+    victims: list[Victim]
+    save: Path | None
+    figures: Path | None
+    header: dict[str, Any]
+
+    @property
+    def runs(self) -> list[tuple[str, str, int]]:
+        return [(attack, mode, seed) for attack in self.attacks for mode in self.threats for seed in self.seeds]
+
+
+def attack(
+    attacks: Annotated[
+        list[str], typer.Argument(metavar="ATTACK", help="Attacks of `grb ls attacks`.", autocompletion=names("attack"))
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.safetensors",
+            help="White-box: attack this model with its own gradients. With --victim it is a surrogate instead.",
+        ),
+    ] = None,
+    surrogate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Transfer: train this model first, attack it.", autocompletion=names("model")
+        ),
+    ] = None,
+    surrogate_seed: Annotated[int, typer.Option(metavar="K", help="Of the surrogate's training.")] = 0,
+    victim: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.safetensors", help="Score this model, which the attack never sees; repeatable."),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            "-d",
+            help="Dataset; the one the model was trained on if not given.",
+            autocompletion=names("dataset"),
+        ),
+    ] = None,
+    mode: Annotated[str, typer.Option(help="Attack easy, medium, hard or full test nodes; all for each.")] = "full",
+    iterations: Annotated[int | None, typer.Option(help="Steps (of each round), instead of the paper's.")] = None,
+    step: Annotated[float | None, typer.Option(help="Size of a step or learning rate, not the paper's.")] = None,
+    seed: Annotated[int, typer.Option(metavar="K", help="Of edges and starting features.")] = 0,
+    repeats: Annotated[int, typer.Option(metavar="R", help="Repeat with the seeds K, K+1, ... K+R-1.")] = 1,
+    nodes: Annotated[int | None, typer.Option(help="Injected nodes at most, instead of the paper's.")] = None,
+    edges_per_node: Annotated[int | None, typer.Option(help="Edges of one injected node at most.")] = None,
+    feature_range: Annotated[
+        str | None, typer.Option(metavar="LO,HI", help="Lowest and highest injected feature, for instance -0.9,0.9.")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help=f"A file *{SUFFIX} for one run, a directory for any number of runs."),
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw the first repeat: loss curve and attacked neighbourhood.")
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads of torch; results are reproducible per number.")] = 1,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Attack models with the papers' settings; every edit is checked against the threat model before it counts.
+
+    --save writes the edit, which `grb eval MODEL --edit FILE` applies, and a JSON record beside it.
+
+    \b
+    Examples:
+      grb attack fgsm tdgia --model gcn.safetensors
+      grb attack tdgia --surrogate gcn --victim robust.safetensors --mode all
+      grb attack pgd --model gcn.safetensors --save edits/ --figures figures/
+    """
+    victims = victim or []
+    _check_roles(model, surrogate, victims)
+    check_counts(iterations=iterations, repeats=repeats, threads=threads)
+    check_seed("seed", seed)
+    check_seed("surrogate-seed", surrogate_seed)
+    if step is not None and not (math.isfinite(step) and step > 0):
+        raise DataError(f"--step is {step}, but a finite number above 0 is needed, for instance 0.01")
+    chosen = list(dict.fromkeys(name if ":" in name else canonical("attack", name) for name in attacks))
+    import torch
+
+    from grb.dataset import load_dataset
+    from grb.trainer.checkpoint import load_model_with_meta
+
+    torch.set_num_threads(threads)
+    read = {file: load_model_with_meta(file) for file in dict.fromkeys([*([model] if model else []), *victims])}
+    first = next(iter(read))
+    loaded = load_dataset(dataset or trained_on(first, read[first][1]), data_dir=data_dir)
+    fingerprint = loaded.fingerprint()
+    for file, (own, meta) in read.items():
+        check_model(file, own, meta, loaded, fingerprint)
+    threats = _threats(loaded, mode, nodes, edges_per_node, feature_range)
+    built = _build(chosen, loaded, {"iterations": iterations, "step": step})
+    seeds = tuple(range(seed, seed + repeats))
+    check_seed("seed", seeds[-1])
+    check_target(save, len(built) * len(threats) * len(seeds), SUFFIX, example="edits/")
+    if figures is not None:
+        check_directory(figures, figures)
+    source, about = _source(model, read, surrogate, loaded, surrogate_seed)
+    knowledge: Knowledge = "none" if source is None else "transfer" if victims else "white-box"
+    header = {
+        "grb": __version__,
+        "torch": torch.__version__,
+        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
+        "metric": metric_name(loaded),
+        "knowledge": knowledge,
+        "attacked": about,
+        "threads": threads,
+    }
+    scored = {file: read[file][0] for file in victims or list(read)}
+    plan = Plan(built, threats, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
+    runs, interrupted = _attack_all(plan, loaded)
+    result = {
+        **header,
+        "interrupted": interrupted,
+        "runs": [asdict(run) for run in runs],
+        "summary": summaries(runs),
+    }
+    if as_json:
+        output.print_json(result)
+    elif runs:
+        show(result, dataset_title(loaded), len(seeds), len(plan.runs))
+    say_files(runs)
+    if interrupted:
+        raise KeyboardInterrupt
+    if any(run.error for run in runs):
+        raise typer.Exit(FAILED)
+
+
+def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path]) -> None:
+    """Who lends the gradients and who is scored."""
+    if model is not None and surrogate is not None:
+        raise DataError(
+            "--model and --surrogate were both given; --model attacks a saved model, --surrogate trains one to attack"
+        )
+    if model is None and not victims:
+        missing = "--surrogate needs a victim" if surrogate else "no model was given"
+        raise DataError(
+            f"{missing}; attack a saved model with --model FILE, "
+            "or train a surrogate with --surrogate NAME and score --victim FILE"
+        )
+    if model is not None and model.resolve() in [file.resolve() for file in victims]:
+        raise DataError(f"{model} is both --model and --victim; leave --victim out for a white-box attack")
+    if surrogate is not None:
+        from grb.model.build import settings
+
+        settings(surrogate, "")  # refuses an unknown name before anything is loaded
+
+
+def _threats(
+    dataset: Dataset, mode: str, nodes: int | None, edges: int | None, feature_range: str | None
+) -> dict[str, Injection]:
+    """The limits for every difficulty: the paper's, where the user has not given others."""
+    from grb.dataset import DIFFICULTIES
+    from grb.threat import Injection
+
+    limits = None if feature_range is None else _range(feature_range)
+    for option, value in (("nodes", nodes), ("edges-per-node", edges)):
+        if value is not None and not 0 <= value <= dataset.num_nodes:
+            raise DataError(
+                f"--{option} is {value}, but 0 to {dataset.num_nodes} are possible, the nodes of {dataset.name}"
+            )
+    modes = [name for name in DIFFICULTIES if len(dataset.split.test.get(name, ()))] if mode == "all" else [mode]
+    threats = {}
+    for name in modes:
+        if not len(dataset.test_ids(name)):
+            raise DataError(f"dataset '{dataset.name}' has no {name} test nodes to attack")
+        if nodes is None or edges is None or limits is None:
+            try:
+                preset = Injection.preset(dataset.name, name)
+            except GRBError:
+                raise DataError(
+                    f"the papers have no limits for dataset '{dataset.name}'; "
+                    "give --nodes, --edges-per-node and --feature-range"
+                ) from None
+            threats[name] = Injection(
+                preset.nodes if nodes is None else nodes,
+                preset.edges_per_node if edges is None else edges,
+                limits or preset.feature_range,
+            )
+        else:
+            threats[name] = Injection(nodes, edges, limits)
+    return threats
+
+
+def _range(text: str) -> tuple[float, float]:
+    """Lowest and highest feature from ``lo,hi``.
+
+    >>> _range("-0.9, 1")
+    (-0.9, 1.0)
+    """
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise DataError(
+            f"--feature-range is '{text}', but two finite numbers, the lower first, are needed, for instance -0.9,0.9"
+        )
+    return low, high
+
+
+def _build(chosen: list[str], dataset: Dataset, changes: dict[str, Any]) -> dict[str, Attack]:
+    """The attacks; one without steps leaves --iterations and --step to the others, and says so."""
+    from grb.attack.build import build_attack
+
+    made = {}
+    for name in chosen:
+        plain = build_attack(name, dataset.name)
+        given = [option for option, value in changes.items() if value is not None]
+        taken = [option for option in given if any(hasattr(plain, own) for own in OWN_NAMES[option])]
+        if len(chosen) > 1:
+            for option in sorted(set(given) - set(taken)):
+                output.say(f"note: attack '{name}' has no {option}")
+        else:
+            taken = given
+        made[name] = build_attack(name, dataset.name, **{option: changes[option] for option in taken})
+    return made
+
+
+def _source(
+    file: Path | None, read: Mapping[Path, Any], surrogate: str | None, dataset: Dataset, seed: int
+) -> tuple[nn.Module | None, dict[str, Any] | None]:
+    """The model that lends its gradients, and what the record says about it."""
+    if file is not None:
+        model = read[file][0]
+        return model, {"model": model_title(model), "file": str(file)}
+    return _train_surrogate(surrogate, dataset, seed) if surrogate is not None else (None, None)
+
+
+def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module, dict[str, Any]]:
+    from grb import api
+    from grb.model.build import settings
+
+    chosen = settings(name, dataset.name)
+    with reporter(output.console(stderr=True), 1) as progress:
+        progress.start(f"surrogate {chosen.model} seed {seed}", chosen.epochs)
+        model, fit = api.train_with_history(name, dataset, seed=seed, on_epoch=progress.epoch)
+        scores = api.evaluate(model, dataset)
+        progress.done(f"surrogate {chosen.model} seed {seed}: {scores}, {fit.epochs} epochs, {fit.seconds:.1f} s")
+    about = {"model": chosen.model, "seed": seed, "scores": dict(scores), "epochs": fit.epochs}
+    return model, {**about, "seconds": round(fit.seconds, 3)}
+
+
+def _victims(models: Mapping[Path, GraphModel], dataset: Dataset) -> list[Victim]:
+    from grb.model.base import predict
+
+    stems = [file.stem for file in models]
+    return [
+        Victim(file.stem if stems.count(file.stem) == 1 else str(file), model, predict(model, dataset.graph))
+        for file, model in models.items()
+    ]
+
+
+def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
+    """All runs, or those that were finished when the user interrupted."""
+    console = output.console(stderr=True)
+    console.print(
+        f"{dataset_title(dataset)}: {dataset.num_nodes} nodes, {dataset.num_edges} edges, "
+        f"{dataset.num_features} features, {dataset.num_classes} classes"
+    )
+    runs: list[Run] = []
+    try:
+        with reporter(console, len(plan.runs)) as progress:
+            for name, mode, seed in plan.runs:
+                progress.start(f"{name} {mode} seed {seed}", expected_steps(plan.attacks[name], plan.threats[mode]))
+                runs.append(_attack_one(plan, dataset, name, mode, seed, progress))
+                progress.done(runs[-1].sentence())
+    except KeyboardInterrupt:
+        return runs, True
+    return runs, False
+
+
+def expected_steps(attack: Attack, threat: Injection) -> int | None:
+    """Steps of all rounds, for the ETA; None if the attack does not say."""
+    steps = getattr(attack, "n_epoch", None)
+    if not isinstance(steps, int):
+        return None
+    batch = max(1, math.floor(getattr(attack, "sequential_step", 1.0) * threat.nodes))
+    return steps * math.ceil(threat.nodes / batch)
+
+
+def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: Reporter) -> Run:
+    from grb import api
+    from grb.attack.base import AttackError
+    from grb.model.base import predict
+
+    attack, threat = plan.attacks[name], plan.threats[mode]
+    begun: dict[str, Any] = {
+        "attack": name,
+        "version": getattr(attack, "version", None),
+        "params": attack_params(attack),
+        "mode": mode,
+        "seed": seed,
+        "threat": {"kind": "injection", **asdict(threat)},
+        "knowledge": plan.knowledge,
+    }
+    try:
+        result = api.run_attack(
+            attack,
+            plan.source,
+            dataset,
+            mode=mode,
+            threat=threat,
+            knowledge=plan.knowledge,
+            seed=seed,
+            on_step=progress.step,
+        )
+    except (BudgetError, AttackError) as refusal:  # the attack is to blame, not the command: the others go on
+        return Run(**begun, error=str(refusal))
+    attacked_graph = dataset.graph.apply(result.edit)
+    attacked = [predict(victim.model, attacked_graph) for victim in plan.victims]
+    begun |= {
+        "knowledge": result.knowledge,
+        "victims": [_outcome(dataset, mode, victim, logits) for victim, logits in zip(plan.victims, attacked)],
+        "budget": result.budget,
+        "steps": len(result.steps),
+        "seconds": round(result.seconds, 3),
+        "cpu_seconds": round(result.cpu_seconds, 3),
+        "peak_megabytes": round(result.peak_megabytes, 1),
+        "notes": list(result.notes),
+    }
+    saved, drawn, problem = None, [], None
+    try:
+        if plan.save is not None:
+            saved = str(write(plan.save, Run(**begun), result, plan.header))
+        if plan.figures is not None and seed == plan.seeds[0]:
+            drawn = draw(plan.figures, Run(**begun), result, dataset, plan.victims[0].clean, attacked[0])
+    except GRBError as refusal:  # the scores are worth showing all the same
+        problem = str(refusal)
+    return Run(**begun, saved=saved, figures=drawn, error=problem)
+
+
+def _outcome(dataset: Dataset, mode: str, victim: Victim, attacked: Tensor) -> dict[str, Any]:
+    from grb import metric
+
+    ids = dataset.test_ids(mode)
+    y, before, after = dataset.labels[ids], victim.clean[ids], attacked[ids]
+    if y.dim() == 1:
+        scores = [metric.accuracy(logits, y) for logits in (before, after)]
+        changed = before.argmax(1) != after.argmax(1)
+    else:
+        scores = [metric.f1(logits > 0, y) for logits in (before, after)]
+        changed = ((before > 0) != (after > 0)).any(1)
+    return {
+        "victim": victim.name,
+        "model": model_title(victim.model),
+        "clean": scores[0],
+        "attacked": scores[1],
+        "changed": float(changed.double().mean()),
+    }

@@ -1,0 +1,97 @@
+"""The look of all figures: readable at the width of a paper's column, and without telling colours apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from grb.errors import DataError
+from grb.graph.files import write_atomic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMN, PAGE = 3.4, 7.0
+"""Inches: one column of a two-column paper, and both."""
+
+# Okabe and Ito's palette without black and yellow; yellow is too pale for thin lines on white
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+# not a multiple of the colours, so that 42 classes differ in at least one of the two
+MARKERS = ("o", "s", "^", "D", "v", "p", "h")
+INK, GREY, PALE = "#1a1a1a", "#8c8c8c", "#c8c8c8"
+ALARM = "#D55E00"
+
+RC: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same figure everywhere
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "figure.titlesize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.7,
+    "axes.labelcolor": INK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.3,
+    "legend.frameon": False,
+    "savefig.dpi": 300,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "grb",  # the same ids, hence the same bytes, in every run
+    "pdf.fonttype": 42,
+}
+# without the date and the version of the writer: the same figure is the same file
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def class_look(label: int) -> tuple[str, str]:
+    """Colour and marker of a class.
+
+    >>> class_look(0) != class_look(6)
+    True
+    """
+    return COLOURS[label % len(COLOURS)], MARKERS[label % len(MARKERS)]
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The settings above, inside only; those of the user come back."""
+    import matplotlib
+
+    with matplotlib.rc_context(RC):
+        yield
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write a figure as PNG, SVG or PDF, as the name ends; whole or not at all.
+
+    The same figure gives the same bytes with the same version of matplotlib.
+    """
+    path = Path(path)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in METADATA:
+        raise DataError(f"{path} ends with '{path.suffix}', but .png, .svg or .pdf is needed")
+
+    def write(stream: IO[bytes]) -> None:
+        with styled():
+            figure.savefig(stream, format=kind, metadata=METADATA[kind])
+
+    return write_atomic(path, write)

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+from grb import GraphEdit, api, attack, evaluate, load_dataset, load_model, save_model, train
+from grb.attack.injection import FGSM, RND, TDGIA
+from grb.cli.attack import expected_steps
+from grb.cli.progress import reporter
+from grb.errors import BudgetError, DataError
+from grb.threat import Injection
+
+from .conftest import refusal
+
+QUICK = ("--iterations", 3)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """Two trained models of synth-tiny."""
+    dataset = load_dataset("synth-tiny")
+    place = tmp_path_factory.mktemp("models")
+    return [
+        save_model(
+            train("gcn", dataset, seed=seed, epochs=20),
+            place / f"gcn{seed}.safetensors",
+            dataset="synth-tiny",
+            fingerprint=dataset.fingerprint(),
+        )
+        for seed in (0, 1)
+    ]
+
+
+@pytest.fixture
+def quick_surrogate(monkeypatch):
+    real = api.train_with_history
+    monkeypatch.setattr(api, "train_with_history", lambda *args, **given: real(*args, **given, epochs=5))
+
+
+def without_clock(run: dict) -> dict:
+    return {key: value for key, value in run.items() if key not in ("seconds", "cpu_seconds", "peak_megabytes")}
+
+
+def test_white_box_agrees_with_the_python_interface(grb_json, checkpoints):
+    result = grb_json("attack", "fgsm", "--model", checkpoints[0], *QUICK, "--seed", 4)
+    dataset, model = load_dataset("synth-tiny"), load_model(checkpoints[0])
+    expected = api.run_attack("fgsm", model, dataset, iterations=3, seed=4)
+    (run,) = result["runs"]
+    (own,) = run["victims"]
+    assert own["clean"] == evaluate(model, dataset)["full"]
+    assert own["attacked"] == evaluate(model, dataset, expected)["full"]
+    assert run["budget"] == expected.budget
+    assert (run["knowledge"], run["steps"], run["params"]["n_epoch"]) == ("white-box", 3, 3)
+    assert result["dataset"] == {"name": "synth-tiny", "synthetic": True, "fingerprint": dataset.fingerprint()}
+    assert result["attacked"] == {"model": "gcn", "file": str(checkpoints[0])}
+
+
+def test_the_table_labels_synthetic_data_and_the_kind_of_attack(grb, checkpoints):
+    done = grb("attack", "rnd", "fgsm", "--model", checkpoints[0], *QUICK, "--repeats", 2)
+    assert done.exit_code == 0, done.stderr
+    title, heads, _, first, second = done.stdout.splitlines()[:5]
+    assert title == "synth-tiny (synthetic), white-box: accuracy in %, mean ± std of 2 repeats"
+    assert heads.split() == "attack mode victim clean attacked drop changed budget seconds CPU s peak MB".split()
+    assert first.split()[:3] == ["rnd", "full", "gcn0"]
+    assert "9 nodes, 45 edges" in second and "±" in second
+    assert "note: attack 'rnd' has no iterations" in done.stderr
+    assert "[4/4] fgsm full seed 1: gcn0 " in done.stderr
+
+
+def test_a_surrogate_is_trained_and_the_victims_are_scored(grb, checkpoints, quick_surrogate):
+    victims = [word for file in checkpoints for word in ("--victim", file)]
+    arguments = ["attack", "pgd", "--surrogate", "gcn", "--surrogate-seed", 7, *victims, *QUICK]
+    done = grb(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["knowledge"] == "transfer"
+    assert (result["attacked"]["model"], result["attacked"]["seed"], result["attacked"]["epochs"]) == ("gcn", 7, 5)
+    assert [own["victim"] for own in result["runs"][0]["victims"]] == ["gcn0", "gcn1"]
+    assert [row["victim"] for row in result["summary"]] == ["gcn0", "gcn1"]
+    assert "surrogate gcn seed 7: easy" in done.stderr
+    dataset = load_dataset("synth-tiny")
+    surrogate = api.train_with_history("gcn", dataset, seed=7)[0]
+    edit = api.run_attack("pgd", surrogate, dataset, iterations=3, knowledge="transfer")
+    assert result["runs"][0]["victims"][1]["attacked"] == evaluate(load_model(checkpoints[1]), dataset, edit)["full"]
+    assert "synth-tiny (synthetic), transfer from gcn: accuracy in %" in grb(*arguments).stdout
+
+
+def test_a_saved_model_may_be_the_surrogate(grb_json, checkpoints):
+    result = grb_json("attack", "fgsm", "--model", checkpoints[0], "--victim", checkpoints[1], *QUICK)
+    assert result["knowledge"] == result["runs"][0]["knowledge"] == "transfer"
+    assert [row["victim"] for row in result["summary"]] == ["gcn1"]
+
+
+def test_an_attack_without_a_model_needs_only_a_victim(grb, grb_json, checkpoints):
+    assert grb_json("attack", "rnd", "--victim", checkpoints[0])["runs"][0]["knowledge"] == "none"
+    done = grb("attack", "fgsm", "--victim", checkpoints[0])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("error: this attack needs a model")
+
+
+def test_all_difficulties_have_limits_of_their_own(grb_json, checkpoints):
+    result = grb_json("attack", "rnd", "--model", checkpoints[0], "--mode", "all")
+    assert [(run["mode"], run["threat"]["nodes"]) for run in result["runs"]] == [
+        ("easy", 3),
+        ("medium", 3),
+        ("hard", 3),
+        ("full", 9),
+    ]
+
+
+def test_saved_edit_passes_the_threat_check_and_is_what_eval_applies(grb, grb_json, checkpoints, tmp_path):
+    arguments = ["attack", "tdgia", "--model", checkpoints[0], *QUICK, "--mode", "easy", "--step", 0.1]
+    (run,) = grb_json(*arguments, "--save", tmp_path / "edit.npz")["runs"]
+    dataset = load_dataset("synth-tiny")
+    edit, meta = GraphEdit.load_with_meta(tmp_path / "edit.npz")
+    assert (tmp_path / "edit.npz").stat().st_size < 10_000
+    limits = Injection(**{key: value for key, value in meta["threat"].items() if key != "kind"})
+    assert limits == Injection.preset("synth-tiny", "easy") or list(limits.feature_range) == [-0.9, 0.9]
+    assert limits.check(dataset.graph, edit) == run["budget"]
+    assert {key: meta[key] for key in ("attack", "mode", "seed", "dataset", "fingerprint", "knowledge")} == {
+        "attack": "tdgia",
+        "mode": "easy",
+        "seed": 0,
+        "dataset": "synth-tiny",
+        "fingerprint": dataset.fingerprint(),
+        "knowledge": "white-box",
+    }
+    assert (meta["params"]["lr"], meta["params"]["n_epoch"], meta["torch"]) == (0.1, 3, torch.__version__)
+    scores = grb_json("eval", checkpoints[0], "--edit", tmp_path / "edit.npz")["scores"]
+    assert scores["edited"]["easy"] == run["victims"][0]["attacked"]
+    record = json.loads((tmp_path / "edit.json").read_text(), parse_constant=lambda word: pytest.fail(word))
+    # three injected nodes are three rounds
+    assert len(record["trace"]["loss"]) == len(record["trace"]["clean_labels_kept"]) == record["steps"] == 9
+    assert (record["edit"], record["threads"], record["budget"]) == ("edit.npz", 1, run["budget"])
+    assert record["seconds"] > 0 and record["dataset"]["synthetic"] is True
+
+
+def test_same_seed_same_bytes(grb_json, checkpoints, tmp_path):
+    arguments = ["attack", "pgd", "--model", checkpoints[0], *QUICK, "--repeats", 2]
+    first, second = (grb_json(*arguments, "--save", tmp_path / name) for name in ("one", "two"))
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    stems = [f"pgd-synth-tiny-full-seed{seed}" for seed in (0, 1)]
+    assert files == sorted(f"{stem}{suffix}" for stem in stems for suffix in (".npz", ".json"))
+    one, two = ([(tmp_path / name / f"{stem}.npz").read_bytes() for stem in stems] for name in ("one", "two"))
+    assert one == two
+    assert one[0] != one[1]
+    for result in (first, second):
+        for run in result["runs"]:
+            run.pop("saved")
+    assert [without_clock(run) for run in first["runs"]] == [without_clock(run) for run in second["runs"]]
+
+
+def test_limits_can_be_overridden(grb_json, checkpoints):
+    limits = ["--nodes", 2, "--edges-per-node", 4, "--feature-range", "-0.5,0.25"]
+    (run,) = grb_json("attack", "fgsm", "--model", checkpoints[0], *QUICK, *limits)["runs"]
+    assert run["threat"] == {"kind": "injection", "nodes": 2, "edges_per_node": 4, "feature_range": [-0.5, 0.25]}
+    assert run["budget"] == {"nodes": 2, "edges": 8, "most_edges_per_node": 4}
+
+
+def test_figures_are_drawn_for_the_first_repeat(grb, checkpoints, tmp_path):
+    done = grb("attack", "rnd", "fgsm", "--model", checkpoints[0], *QUICK, "--repeats", 2, "--figures", tmp_path / "f")
+    assert done.exit_code == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "f").iterdir()) == [
+        "fgsm-synth-tiny-full-seed0-curve.png",
+        "fgsm-synth-tiny-full-seed0-neighbourhood.png",
+        "rnd-synth-tiny-full-seed0-neighbourhood.png",
+    ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "f").iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["--step", "nan"], "--step is nan, but a finite number above 0 is needed"),
+        (["--step", "-1"], "--step is -1.0, but"),
+        (["--iterations", "0"], "--iterations is 0, but at least 1 is needed"),
+        (["--repeats", "0"], "--repeats is 0, but at least 1 is needed"),
+        (["--threads", "0"], "--threads is 0, but at least 1 is needed"),
+        (["--seed", "-1"], "--seed is -1, but a whole number"),
+        (["--seed", str(2**63 - 1), "--repeats", "2"], "--seed is 9223372036854775808, but"),
+        (["--mode", "eazy"], "no difficulty 'eazy'. Did you mean 'easy'?"),
+        (["--nodes", "-1"], "--nodes is -1, but 0 to 300 are possible"),
+        (["--nodes", "1000000000000"], "--nodes is 1000000000000, but 0 to 300"),
+        (["--edges-per-node", "-2"], "--edges-per-node is -2, but"),
+        (["--feature-range", "0.9,-0.9"], "--feature-range is '0.9,-0.9', but two finite numbers"),
+        (["--feature-range", "nan,1"], "--feature-range is 'nan,1', but"),
+        (["--feature-range", "1"], "--feature-range is '1', but"),
+        (["--feature-range", "a,b"], "--feature-range is 'a,b', but"),
+        (["--surrogate", "gcn"], "--model and --surrogate were both given"),
+        (["--dataset", "synth-tinny"], "no dataset 'synth-tinny'. Did you mean 'synth-tiny'?"),
+    ],
+)
+def test_bad_values_are_refused_in_one_sentence(grb, checkpoints, arguments, sentence):
+    done = grb("attack", "fgsm", "--model", checkpoints[0], *arguments)
+    assert done.exit_code == 2
+    assert refusal(done).startswith(sentence)
+
+
+def test_roles_must_be_clear(grb, checkpoints):
+    assert refusal(grb("attack", "fgsm", "-d", "synth-tiny")).startswith(
+        "no model was given; attack a saved model with"
+    )
+    assert refusal(grb("attack", "fgsm", "--surrogate", "gcn")).startswith("--surrogate needs a victim; ")
+    both = grb("attack", "fgsm", "--model", checkpoints[0], "--victim", checkpoints[0])
+    assert refusal(both).endswith("is both --model and --victim; leave --victim out for a white-box attack")
+    unknown = grb("attack", "fgsm", "--surrogate", "gcnn", "--victim", checkpoints[0])
+    assert refusal(unknown).startswith("no model 'gcnn'. Did you mean 'gcn'?")
+
+
+def test_unknown_attack_gets_the_nearest_name(grb, checkpoints):
+    done = grb("attack", "fgsn", "--model", checkpoints[0])
+    assert done.exit_code == 2
+    assert refusal(done) == "no attack 'fgsn'. Did you mean 'fgsm'? `grb ls attacks` shows all names."
+
+
+def test_a_dataset_without_limits_asks_for_them(grb, monkeypatch, checkpoints):
+    def none(dataset, mode):
+        raise DataError("no preset")
+
+    monkeypatch.setattr(Injection, "preset", none)
+    done = grb("attack", "rnd", "--model", checkpoints[0], "--nodes", 3)
+    assert refusal(done).endswith("give --nodes, --edges-per-node and --feature-range")
+    limits = ["--nodes", 3, "--edges-per-node", 2, "--feature-range", "0,1"]
+    assert grb("attack", "rnd", "--model", checkpoints[0], *limits).exit_code == 0
+
+
+def test_places_are_checked_before_the_attack(grb, checkpoints, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    start = ["attack", "fgsm", "--model", checkpoints[0], *QUICK]
+    assert "is not a directory" in refusal(grb(*start, "--save", tmp_path / "file" / "deep"))
+    assert "is not a directory" in refusal(grb(*start, "--figures", tmp_path / "file"))
+    assert refusal(grb(*start, "--repeats", 2, "--save", tmp_path / "edit.npz")).startswith(
+        "--save is one file, but there are 2 runs; give a directory, for instance edits/"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_refused_edit_is_reported_and_the_others_go_on(grb, monkeypatch, checkpoints):
+    real = api.run_attack
+
+    def over_budget_at_seed_0(*args, seed, **options):
+        if seed == 0:
+            raise BudgetError("10 nodes are injected, but the threat model allows nodes=9")
+        return real(*args, seed=seed, **options)
+
+    monkeypatch.setattr(api, "run_attack", over_budget_at_seed_0)
+    done = grb("attack", "rnd", "--model", checkpoints[0], "--repeats", 2)
+    assert done.exit_code == 1
+    assert "rnd full seed 0: FAILED: 10 nodes are injected" in done.stderr
+    assert "1 of 2" in done.stdout
+
+
+def test_interrupt_shows_what_was_finished(grb, monkeypatch, checkpoints):
+    real = api.run_attack
+
+    def interrupted_at_seed_1(*args, seed, **options):
+        if seed == 1:
+            raise KeyboardInterrupt
+        return real(*args, seed=seed, **options)
+
+    monkeypatch.setattr(api, "run_attack", interrupted_at_seed_1)
+    done = grb("attack", "rnd", "--model", checkpoints[0], "--repeats", 3)
+    assert done.exit_code == 130
+    assert "interrupted after 1 of 3 runs" in done.stdout
+
+
+def test_eval_refuses_an_edit_of_another_dataset_and_warns_about_other_data(grb, checkpoints, tmp_path):
+    edit = GraphEdit(n=load_dataset("synth-tiny").num_nodes)
+    edit.save(tmp_path / "other.npz", dataset="grb-cora", fingerprint="0" * 64)
+    assert refusal(grb("eval", checkpoints[0], "--edit", tmp_path / "other.npz")).endswith(
+        "was made for dataset 'grb-cora', but this is 'synth-tiny'; give the dataset it was made for with --dataset"
+    )
+    edit.save(tmp_path / "old.npz", dataset="synth-tiny", fingerprint="0" * 64)
+    done = grb("eval", checkpoints[0], "--edit", tmp_path / "old.npz")
+    assert done.exit_code == 0
+    assert "was made for a 'synth-tiny' with another fingerprint" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "attack, steps",
+    [(FGSM(n_epoch=10), 10), (TDGIA(n_epoch=10, sequential_step=0.2), 50), (TDGIA(n_epoch=10), 50), (RND(), None)],
+)
+def test_steps_of_all_rounds_are_expected(attack, steps):
+    assert expected_steps(attack, Injection(20, 5, (0, 1))) == steps
+
+
+def test_live_line_of_an_attack(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.REDRAW", 0.0)
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=120, markup=False, color_system=None)
+    with reporter(console, 1) as progress:
+        progress.start("fgsm full seed 0", 20)
+        progress.step(attack.Step(0.5, 0.75))
+        progress.step(attack.Step(0.75, 0.8))
+    assert "2/20  loss 0.750  clean labels kept 80.00  lowest 75.00  ETA 0:0" in stream.getvalue()
+
+
+def test_an_attack_of_unknown_length_still_gives_a_sign_of_life(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.SIGN_OF_LIFE", 0.0)
+    stream = io.StringIO()
+    with reporter(Console(file=stream, width=200), 1) as progress:
+        progress.start("own full seed 0", None)
+        progress.step(attack.Step(0.5, 0.75))
+    assert stream.getvalue() == "own full seed 0: step 1  loss 0.500  clean labels kept 75.00  lowest 75.00\n"
+
+
+def test_help_has_an_example(grb):
+    shown = grb("attack", "--help").stdout
+    assert "Example" in shown and "grb attack fgsm" in shown
