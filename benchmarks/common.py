@@ -34,6 +34,7 @@ def sized_dataset(name: str) -> Dataset:
     split = {part: arrays[f"index_{part}"] for part in ("train", "val")}
     split |= {band: arrays[f"index_test_{band}"] for band in ("easy", "medium", "hard")}
     graph = sized_graph(name)
+    del arrays
     return Dataset.from_arrays(graph.adj, graph.x, graph.y, split=split, name=f"grb-{name}", feat_norm="arctan")
 
 

@@ -111,7 +111,14 @@ def main() -> None:
         if arguments.plain:
             seconds = per_epoch(lambda count: plain(dataset, count), epochs, arguments.repeats)
             ratio = f"grb/plain={base / seconds:.2f}"
-            row(size=size, model="gcn", loop="plain", cpu_ms_per_epoch=1000 * seconds, ratio=ratio, peak_gb=peak_gigabytes())
+            row(
+                size=size,
+                model="gcn",
+                loop="plain",
+                cpu_ms_per_epoch=1000 * seconds,
+                ratio=ratio,
+                peak_gb=peak_gigabytes(),
+            )
 
 
 if __name__ == "__main__":

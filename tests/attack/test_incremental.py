@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -46,6 +47,8 @@ def make(option: tuple[str, dict[str, Any]]) -> GraphModel:
     return model.eval()
 
 
+# for each of two dozen models
+CASES = settings(max_examples=1000 if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else 15)
 BUILT = {option[0]: make(option) for option in MODELS}
 
 
@@ -107,7 +110,7 @@ def test_equals_the_full_forward_pass(model: GraphModel, scene: tuple[list[tuple
 
 @pytest.mark.parametrize("name", BUILT.keys())
 def test_equals_the_full_forward_pass_on_random_graphs(name: str) -> None:
-    @settings(max_examples=settings.default.max_examples // 20 if settings.default else 15)
+    @CASES
     @given(
         n=st.integers(1, 40),
         density=st.sampled_from([0.0, 0.05, 0.3]),

@@ -41,7 +41,6 @@ def test_override_keeps_what_is_not_given_and_passes_the_rest_to_the_model() -> 
     assert settings("gcn", "grb-cora").params["hidden_features"] == [64, 64, 64]
 
 
-@pytest.mark.xfail(reason="settings() hands out the lists of the cached preset itself")
 def test_presets_are_not_changed_by_use() -> None:
     widths = settings("gcn", "grb-cora").params["hidden_features"]
     widths.append(1)

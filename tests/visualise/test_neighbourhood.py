@@ -40,6 +40,7 @@ def test_nodes_edges_and_predictions_within_two_hops(graph, edit):
     assert data.after == {2: 0, 1: 0, 3: 1, 0: 0, 4: 0, 5: 1}
     assert data.labels[2] == 1
     assert data.classes == [0, 1, 2]
+    assert data.near_before == {0, 1, 2, 3, 4}
     assert data.left_out == 0
 
 
@@ -53,7 +54,7 @@ def test_of_too_many_nodes_the_nearest_stay_and_the_rest_is_counted(graph, edit)
     data = neighbourhood(graph, edit, 2, BEFORE, AFTER, max_nodes=3)
     assert data.nodes == (2, 6, 1)
     assert data.left_out == 4
-    assert "4 more nodes within reach are not shown" in draw_neighbourhood(data).get_suptitle()
+    assert "not shown: 4 more within reach" in draw_neighbourhood(data).get_suptitle()
 
 
 def test_dropped_edges_still_lead_to_what_was_near(graph):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib
 import pytest
@@ -37,8 +39,8 @@ def test_the_users_own_settings_come_back(tmp_path):
     assert dict(matplotlib.rcParams) == before
 
 
-def test_42_classes_look_different():
-    assert len({class_look(label) for label in range(42)}) == 42
+def test_56_classes_look_different():
+    assert len({class_look(label) for label in range(56)}) == 56
 
 
 def test_drawing_needs_no_pyplot_and_importing_needs_no_matplotlib():
@@ -51,3 +53,11 @@ print("matplotlib.pyplot" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
+
+
+def test_the_example_of_the_docs_runs(tmp_path, monkeypatch):
+    page = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, str(page), "exec"), {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.pdf", "neighbourhood.svg"]

@@ -75,7 +75,7 @@ class _Propagated:
     others: tuple[_Spread | None, ...]
 
     def __call__(self, state: State) -> State:
-        moved = self.block @ state[self.slot] + self.constants
+        moved = (self.block @ state[self.slot]).add_(self.constants)
         return tuple(moved if spread is None else spread(rows) for spread, rows in zip(self.others, state, strict=True))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from grb.graph.sparse import CSR, Pattern, gather_sum
 
@@ -55,27 +54,15 @@ def attend(pattern: Pattern, alpha: Tensor, x: Tensor) -> Tensor:
     return torch.stack(heads, dim=1)
 
 
-def _row_entries(pattern: Pattern) -> Pattern:
-    """Rows as sums over their own entries: a pattern whose columns are the entries."""
-    entries = torch.arange(pattern.entries, dtype=pattern.indices.dtype, device=pattern.device)
-    return Pattern(pattern.indptr, entries, pattern.entries)
-
-
-def _column_entries(pattern: Pattern) -> Pattern:
-    """Columns as sums over the entries that point to them."""
-    flipped, order = pattern.transposed
-    return Pattern(flipped.indptr, order.to(pattern.indices.dtype), pattern.entries)
-
-
 class _GatherRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, a: Tensor) -> Tensor:
         ctx.pattern = pattern
-        return torch.repeat_interleave(a, pattern.counts, dim=0, output_size=pattern.entries)
+        return a.index_select(0, pattern.row_ids)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, CSR(_row_entries(ctx.pattern)) @ grad
+        return None, CSR(ctx.pattern.row_entries) @ grad
 
 
 class _GatherColumns(torch.autograd.Function):
@@ -86,17 +73,16 @@ class _GatherColumns(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, CSR(_column_entries(ctx.pattern)) @ grad
+        return None, CSR(ctx.pattern.column_entries) @ grad
 
 
 class _EdgeSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, scores: Tensor) -> Tensor:
         ctx.pattern = pattern
-        by_row = _row_entries(pattern)
-        highest = _row_maximum(by_row, scores)
+        highest = _row_maximum(pattern, scores)
         alpha = (scores - highest.index_select(0, pattern.row_ids)).exp_()
-        total = gather_sum(by_row, None, alpha)
+        total = gather_sum(pattern.row_entries, None, alpha)
         alpha /= total.index_select(0, pattern.row_ids)
         ctx.save_for_backward(alpha)
         return alpha
@@ -105,11 +91,12 @@ class _EdgeSoftmax(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         (alpha,) = ctx.saved_tensors
         weighted = alpha * grad
-        total = CSR(_row_entries(ctx.pattern)) @ weighted
+        total = CSR(ctx.pattern.row_entries) @ weighted
         return None, weighted - alpha * gather_rows(ctx.pattern, total)
 
 
-def _row_maximum(by_row: Pattern, scores: Tensor) -> Tensor:
-    if by_row.entries == 0 or by_row.shape[0] == 0:
-        return scores.new_zeros(by_row.shape[0], scores.shape[1])
-    return functional.embedding_bag(by_row.indices, scores, by_row.indptr, mode="max", include_last_offset=True)
+def _row_maximum(pattern: Pattern, scores: Tensor) -> Tensor:
+    """Largest score of every row; what an empty row gets is never read."""
+    if pattern.entries == 0:
+        return scores.new_zeros(pattern.shape[0], scores.shape[1])
+    return torch.segment_reduce(scores, "max", offsets=pattern.indptr.long(), axis=0, unsafe=True)

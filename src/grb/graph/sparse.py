@@ -92,6 +92,19 @@ class Pattern:
         object.__setattr__(flipped, "transposed", (self, back))
         return flipped, order
 
+    @cached_property
+    def row_entries(self) -> Pattern:
+        """Which entries each row has: [rows, entries]."""
+        return Pattern(
+            self.indptr, torch.arange(self.entries, dtype=self.indices.dtype, device=self.device), self.entries
+        )
+
+    @cached_property
+    def column_entries(self) -> Pattern:
+        """Which entries each column has: [columns, entries]."""
+        flipped, order = self.transposed
+        return Pattern(flipped.indptr, order.to(self.indices.dtype), self.entries)
+
     def rows(self, ids: Tensor) -> tuple[Pattern, Tensor]:
         """Some rows as a pattern of their own, and the place here of each of its entries."""
         ids = ids.to(self.device)
@@ -165,7 +178,9 @@ class CSR:
             raise DataError(f"a {list(self.shape)} matrix cannot multiply {list(x.shape)}: sizes differ")
         if x.dim() == 1:
             return (self @ x.unsqueeze(1)).squeeze(1)
-        product: Tensor = _Product.apply(self.pattern, self.symmetric, self.values, x)  # type: ignore[no-untyped-call]
+        if not torch.is_grad_enabled():
+            return gather_sum(self.pattern, self.values, x)
+        product: Tensor = _Product.apply(self, self.values, x)  # type: ignore[no-untyped-call]
         return product
 
     def rows(self, ids: Tensor) -> CSR:
@@ -225,18 +240,25 @@ def row_sums(pattern: Pattern, values: Tensor | None) -> Tensor:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, pattern: Pattern, symmetric: bool, values: Tensor | None, x: Tensor) -> Tensor:
-        ctx.pattern, ctx.symmetric = pattern, symmetric
+    def forward(ctx: Any, op: CSR, values: Tensor | None, x: Tensor) -> Tensor:
+        ctx.op = op
         ctx.save_for_backward(values, x if values is not None and values.requires_grad else None)
-        return gather_sum(pattern, values, x)
+        return gather_sum(op.pattern, values, x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         values, x = ctx.saved_tensors
         grad = grad.contiguous()
-        grad_x = CSR(ctx.pattern, values, ctx.symmetric).T @ grad if ctx.needs_input_grad[3] else None
-        grad_values = sampled_product(ctx.pattern, grad, x) if ctx.needs_input_grad[2] else None
-        return None, None, grad_values, grad_x
+        grad_x = _transposed(ctx.op, values) @ grad if ctx.needs_input_grad[2] else None
+        grad_values = sampled_product(ctx.op.pattern, grad, x) if ctx.needs_input_grad[1] else None
+        return None, grad_values, grad_x
+
+
+def _transposed(op: CSR, values: Tensor | None) -> CSR:
+    """The transpose, kept with the operator unless its values are being differentiated."""
+    if values is None or not values.requires_grad:
+        return op.T
+    return CSR(op.pattern, values, op.symmetric).T
 
 
 class _Sampled(torch.autograd.Function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,13 +48,15 @@ def settings(name: str, dataset: str) -> Settings:
     """The papers' settings for a model on a dataset (Tables 6 to 10); those of grb-cora for any other dataset."""
     base, norm = split_name(name)
     full = f"{base}+ln" if norm else base
+    norm_param = {"layer_norm": True} if norm else {}
     tables = preset("models")
-    table = tables.get(dataset, tables[FALLBACK])
-    row = dict(table.get(full) or table.get(BORROWED.get(full, ""), None) or tables[FALLBACK]["gcn"])
+    listed = BORROWED.get(full, full)
+    row = copy.deepcopy(tables.get(dataset, {}).get(listed) or tables[FALLBACK].get(listed))
+    if row is None:  # a model that the tables do not have keeps its own defaults
+        return Settings(full, norm_param, **tables["training"])
     row.pop("parameters", None)
     lr, hidden = row.pop("lr"), row.pop("hidden")
-    params = {"hidden_features": hidden, **row, **({"layer_norm": True} if norm else {})}
-    return Settings(full, params, lr, **tables["training"])
+    return Settings(full, {"hidden_features": hidden, **row, **norm_param}, lr, **tables["training"])
 
 
 def build(chosen: Settings, in_features: int, out_features: int, generator: torch.Generator | None = None) -> nn.Module:
@@ -61,7 +64,9 @@ def build(chosen: Settings, in_features: int, out_features: int, generator: torc
     base, _ = split_name(chosen.model)
     maker = resolve("model", base)
     try:
-        model: nn.Module = maker(in_features, out_features, **chosen.params, generator=generator)
+        # layers draw default weights before the generator's; that must not move the global random state
+        with torch.random.fork_rng(devices=[], enabled=generator is not None):
+            model: nn.Module = maker(in_features, out_features, **chosen.params, generator=generator)
     except TypeError as error:
         raise DataError(f"model '{chosen.model}' does not take these parameters: {error}") from None
     return model

@@ -77,6 +77,15 @@ class Dropout(nn.Module):
         return f"p={self.p}"
 
 
+def relu_dropout(x: Tensor, dropout: Dropout) -> Tensor:
+    """``dropout(relu(x))`` that keeps one byte per entry for the backward pass instead of two tensors."""
+    if not dropout.training or dropout.p == 0:
+        return torch.relu(x)
+    keep, scale = keep_mask(x.shape, dropout.p, x.device, dropout.generator)
+    dropped: Tensor = _MaskedScale.apply(x, keep & (x.detach() > 0), scale)  # type: ignore[no-untyped-call]
+    return dropped
+
+
 def keep_mask(
     shape: torch.Size, p: float, device: torch.device, generator: torch.Generator | None
 ) -> tuple[Tensor, float]:
@@ -89,7 +98,7 @@ def keep_mask(
     words = torch.empty(-(-count * width // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
     if width == 1:
         return words.view(torch.uint8)[:count].view(shape) >= whole, 256 / (256 - whole)
-    whole = round(p * 65536)
+    whole = min(round(p * 65536), 65535)  # a rate just below one still lets something through
     return words.view(torch.int16)[:count].view(shape) >= whole - 32768, 65536 / (65536 - whole)
 
 

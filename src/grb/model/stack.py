@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from grb.graph import CSR
 from grb.model.base import GraphModel, Mix, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, dense
+from grb.model.layers import Dropout, dense, relu_dropout
 
 
 class Conv(Protocol):
@@ -78,11 +78,14 @@ class ConvStack(GraphModel):
                 h = self.norms[place](dense(h))
             h = conv(h, op)
             if place < last:
-                h = self.activation(h)
-                if self._residual[place]:
-                    h = h + dense(before)
-                h = self.dropout(h)
+                h = self._activated(h, before if self._residual[place] else None)
         return h
+
+    def _activated(self, h: Tensor, before: Tensor | CSR | None) -> Tensor:
+        if before is None and self.activation is torch.relu:
+            return relu_dropout(h, self.dropout)
+        h = self.activation(h)
+        return self.dropout(h if before is None else h + dense(before))
 
     def stages(self) -> list[Stage]:
         stages: list[Stage] = []

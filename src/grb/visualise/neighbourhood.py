@@ -61,6 +61,15 @@ class Neighbourhood:
         return self.kept + self.added + self.dropped
 
     @property
+    def near_before(self) -> set[int]:
+        """Shown nodes that edges of the clean graph join with the target."""
+        found, last = {self.target}, 0
+        while len(found) > last:
+            last = len(found)
+            found |= {end for edge in self.kept + self.dropped if found & set(edge) for end in edge}
+        return found
+
+    @property
     def classes(self) -> list[int]:
         """Classes that either panel shows."""
         return sorted({*self.before.values(), *self.after.values()})
@@ -201,7 +210,7 @@ def draw_neighbourhood(data: Neighbourhood, *, title: str | None = None) -> Figu
         figure.legend(handles=handles, loc="outside lower center", ncols=columns, handletextpad=0.4, columnspacing=1.2)
         shown = title or ""
         if data.left_out:
-            shown += f" ({data.left_out} more nodes within reach are not shown)"
+            shown += f" (not shown: {data.left_out} more within reach)"
         if shown:
             figure.suptitle(shown)
         return figure
@@ -233,8 +242,7 @@ DROPPED: dict[str, Any] = {"colors": style.ALARM, "linewidths": 1.0, "linestyles
 
 def _draw_nodes(axes: Axes, data: Neighbourhood, places: dict[int, tuple[float, float]], attacked: bool) -> None:
     predicted = data.after if attacked else data.before
-    # nodes that only the attack brings near stay pale before it
-    near = {data.target, *(end for edge in data.kept + data.dropped for end in edge)}
+    near = data.near_before
     for node, label in predicted.items():
         colour, marker = style.class_look(label)
         main = node == data.target
@@ -242,7 +250,7 @@ def _draw_nodes(axes: Axes, data: Neighbourhood, places: dict[int, tuple[float, 
             "markeredgecolor": style.INK if main else "white",
             "markeredgewidth": 1.4 if main else 0.5,
         }
-        alpha = 1.0 if attacked or node in near else 0.35
+        alpha = 1.0 if attacked or node in near else 0.35  # those that the attack brings near are pale before it
         size = 12 if main else 8
         axes.plot(*places[node], marker=marker, markersize=size, color=colour, alpha=alpha, zorder=3, **edge)
         if data.labels.get(node, label) != label:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 COLUMN, PAGE = 3.4, 7.0
 """Inches: one column of a two-column paper, and both."""
 
-# Okabe and Ito's palette without black and yellow; yellow is too pale for thin lines on white
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-# not a multiple of the colours, so that 42 classes differ in at least one of the two
-MARKERS = ("o", "s", "^", "D", "v", "p", "h")
+# Okabe and Ito's palette without black and yellow, which is too pale for thin lines on white, and Tol's wine
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#882255")
+# one more than colours, so that 56 classes differ in at least one of the two
+MARKERS = ("o", "s", "^", "D", "v", "p", "h", "P")
 INK, GREY, PALE = "#1a1a1a", "#8c8c8c", "#c8c8c8"
 ALARM = "#D55E00"
 
@@ -65,7 +65,7 @@ METADATA: dict[str, dict[str, Any]] = {
 def class_look(label: int) -> tuple[str, str]:
     """Colour and marker of a class.
 
-    >>> class_look(0) != class_look(6)
+    >>> class_look(0) != class_look(7)
     True
     """
     return COLOURS[label % len(COLOURS)], MARKERS[label % len(MARKERS)]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, normalise
 from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense
+from grb.model.layers import Dropout, Linear, dense, relu_dropout
 
 
 class APPNP(GraphModel):
@@ -86,7 +86,7 @@ class APPNP(GraphModel):
                 h = self.norms[place](dense(h))
             h = linear(h)
             if place < len(self.linears) - 1:
-                h = self.dropout(torch.relu(h))
+                h = relu_dropout(h, self.dropout)
         return h, h
 
     def _returned(self, state: State) -> State:

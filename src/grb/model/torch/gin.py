@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from grb.graph import CSR, Adjacency, Op, normalise
 from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense
+from grb.model.layers import Dropout, Linear, dense, relu_dropout
 
 
 class GIN(GraphModel):
@@ -74,7 +74,7 @@ class GIN(GraphModel):
         return self._headed((h,))[0]  # type: ignore[arg-type]
 
     def _headed(self, state: State) -> State:
-        return (self.head[1](self.dropout(torch.relu(self.head[0](state[0])))),)
+        return (self.head[1](relu_dropout(self.head[0](state[0]), self.dropout)),)
 
     def stages(self) -> list[Stage]:
         stages: list[Stage] = []

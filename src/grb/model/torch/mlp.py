@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from grb.graph import CSR, Adjacency, normalise
 from grb.model.base import GraphModel, Rows, Stage, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense
+from grb.model.layers import Dropout, Linear, dense, relu_dropout
 
 
 class MLP(GraphModel):
@@ -67,7 +67,7 @@ class MLP(GraphModel):
                 h = self.norms[place](dense(h))
             h = linear(h)
             if place < last:
-                h = self.dropout(torch.relu(h))
+                h = relu_dropout(h, self.dropout)
         return h
 
     def stages(self) -> list[Stage]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, normalise
 from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense
+from grb.model.layers import Dropout, Linear, dense, relu_dropout
 
 
 class SGCN(GraphModel):
@@ -85,7 +85,7 @@ class SGCN(GraphModel):
         return logits
 
     def _first(self, state: State) -> State:
-        return (self.dropout(torch.relu(self.linears[0](self.input_norm(state[0])))),)
+        return (relu_dropout(self.linears[0](self.input_norm(state[0])), self.dropout),)
 
     def _before(self, block: int) -> Rows:
         norm = None if self.norms is None else self.norms[block - 1]
