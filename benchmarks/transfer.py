@@ -32,7 +32,9 @@ def main() -> None:
     parser.add_argument("--modes", default="full,easy,medium,hard")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
-    results = Results(ROOT / "docs" / "results" / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat"))
+    results = Results(
+        ROOT / "docs" / "results" / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat")
+    )
     if arguments.table:
         print(table(results))
         return

@@ -294,7 +294,9 @@ def test_refusals_of_a_modification_name_the_excess(case: tuple[Modification, Gr
 @pytest.mark.parametrize(
     ("edges", "ratio", "allowed"), [(100, 0.05, 5), (100, 0.29, 29), (10, 0.05, 0), (20, 0.05, 1), (39, 0.05, 1)]
 )
-def test_a_share_of_the_edges_is_rounded_down_but_not_by_rounding_errors(edges: int, ratio: float, allowed: int) -> None:
+def test_a_share_of_the_edges_is_rounded_down_but_not_by_rounding_errors(
+    edges: int, ratio: float, allowed: int
+) -> None:
     """0.29 * 100 is 28.999999999999996 in floating point."""
     assert Modification(edge_ratio=ratio).budget(ring(edges)) == allowed
     assert Modification(edges=allowed).budget(ring(edges)) == allowed
@@ -387,7 +389,10 @@ def test_an_injection_made_too_large_by_hand_is_always_refused(
     tight += [Injection(made.num_new, most - 1, (low, high))] if most else []
     if made.new_x is not None:
         value = float(made.new_x[0, 0])
-        tight += [Injection(made.num_new, most, (low, value - 1e-3)), Injection(made.num_new, most, (value + 1e-3, high))]
+        tight += [
+            Injection(made.num_new, most, (low, value - 1e-3)),
+            Injection(made.num_new, most, (value + 1e-3, high)),
+        ]
     for threat in tight:
         with pytest.raises(BudgetError):
             threat.check(graph, made)

@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from attack.scenes import graph_of, random_graph, scene_of
+from attack.scenes import graph_of, random_graph, same_edit, scene_of
 from grb.attack import run_attack
 from grb.attack.incremental import forward_of_features
 from grb.attack.injection import FGSM
 from grb.catalogue import entries, resolve
 from grb.graph import Adjacency, Graph, GraphEdit
 from grb.graph.edit import sparse_features
-from grb.model.base import GraphModel, prepare
+from grb.model.base import GraphModel, Rows, Stage, State, prepare
+from grb.model.torch import GCN
 
 FEATURES, CLASSES = 3, 4
 SMALL: dict[str, Any] = {"hidden_features": [3, 3], "dropout": 0.5}
@@ -174,6 +175,42 @@ def test_models_without_stages_get_the_full_forward_and_the_record_says_so() -> 
     torch.testing.assert_close(
         torch.tensor([step.loss for step in plain.steps]), torch.tensor([step.loss for step in slow.steps])
     )
+
+
+def test_a_black_box_is_attacked_in_evaluation_mode() -> None:
+    inside = make(("gcn", {**SMALL, "dropout": 0.9}))
+    edits = []
+    for training in (False, True):
+        hidden = WithoutStages(inside).train(training)
+        edits.append(run_attack(FGSM(n_epoch=5), scene_of(PATH, range(4), hidden), seed=0).edit)
+    assert same_edit(*edits)
+
+
+class Counted(GCN):
+    """Writes down how many rows each row-wise step gets."""
+
+    def stages(self) -> list[Stage]:
+        self.rows: list[int] = []
+
+        def counted(stage: Rows) -> Rows:
+            def apply(state: State) -> State:
+                self.rows.append(len(state[0]))
+                return stage.apply(state)
+
+            return Rows(apply)
+
+        return [counted(stage) if isinstance(stage, Rows) else stage for stage in super().stages()]
+
+
+def test_only_rows_that_can_change_and_that_the_loss_can_see_are_evaluated() -> None:
+    """A path of 200 nodes: one injected node beside the target, one far away from it."""
+    model = Counted(FEATURES, CLASSES, hidden_features=[3], generator=torch.Generator().manual_seed(0)).eval()
+    graph, varying = attacked(graph_of([(i, i + 1) for i in range(199)], 200), [(50, 200), (150, 201)], 2)
+    forward, incremental = forward_of_features(model, graph, varying, torch.tensor([50]))
+    assert incremental and max(model.rows) == 202  # once, for the constants
+    model.rows.clear()
+    forward(torch.zeros(2, FEATURES))
+    assert model.rows and max(model.rows) <= 2
 
 
 def test_sparse_features_get_the_full_forward() -> None:

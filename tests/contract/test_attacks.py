@@ -147,7 +147,9 @@ def test_pseudo_labels_come_from_evaluation_mode(option: tuple[str, dict[str, An
     generator = torch.Generator().manual_seed(0)
     model = GCN(3, 4, hidden_features=[8, 8], dropout=0.9, generator=generator)
     scene = scene_of(random_graph(30), range(20), model, nodes=4, edges=3)
-    edits = [run_attack(make(option), Scene(scene.view, scene.threat, model.train(mode)), seed=0) for mode in (False, True)]
+    edits = [
+        run_attack(make(option), Scene(scene.view, scene.threat, model.train(mode)), seed=0) for mode in (False, True)
+    ]
     assert same_edit(edits[0].edit, edits[1].edit) and edits[0].steps == edits[1].steps
 
 
@@ -341,15 +343,18 @@ def test_a_failing_attack_leaves_the_model_as_it_was() -> None:
     assert unchanged(before, frozen(scene.model, scene.graph))
 
 
-def test_an_attack_that_uses_global_randomness_does_not_disturb_it() -> None:
+def test_an_attack_that_uses_global_randomness_does_not_disturb_it_and_repeats_itself() -> None:
     def attack(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        torch.manual_seed(0)
-        torch.rand(9)
-        return good_edit(scene)
+        return GraphEdit(n=scene.graph.n, new_x=torch.rand(1, 3))
 
-    before = torch.get_rng_state()
-    run_attack(attack, scene_of(random_graph(8), [0, 1], None), seed=0)
-    assert torch.equal(torch.get_rng_state(), before)
+    scene = scene_of(random_graph(8), [0, 1], None)
+    edits = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        edits.append(run_attack(attack, scene, seed=0).edit)
+        assert torch.equal(torch.get_rng_state(), before)
+    assert same_edit(*edits) and not same_edit(edits[0], run_attack(attack, scene, seed=1).edit)
 
 
 @pytest.mark.parametrize(("targets", "sentence"), [([0, 8], "names node 8"), ([-1], "node -1"), ([1, 1], "twice")])

@@ -123,6 +123,8 @@ def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
     lent = Scene(scene.view, scene.threat, scene.model, knowledge, record, notes.append)
     start, start_cpu = time.perf_counter(), time.process_time()
     with _untouched(lent), torch.random.fork_rng(devices=[]):
+        # for models and attacks that draw from the global generator all the same
+        torch.default_generator.manual_seed(seed)
         edit = attack(lent, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")

@@ -3,25 +3,87 @@
 While an injection attack looks for features, the wiring is fixed and only the injected rows vary. Going forward
 through a model's stages, the rows that can vary grow by one hop at each propagation; going backward from the targets,
 so do the rows that the loss can see. Rows outside either set are constants: they are computed once, and what they
-contribute to a propagation is kept as a sum.
+contribute to a propagation is kept as a sum. What happens to a row before edges matter at all is kept even longer, for
+the clean graph and for every wiring of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from grb.graph import CSR, Graph
-from grb.model.base import Mix, Propagate, Rows, Stage, State, evaluating, prepare
+from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern
+from grb.model.base import Mix, Propagate, Rows, Stage, State, evaluating, predict, prepare
 
 Forward = Callable[[Tensor], Tensor]
 
 
+class Rewired:
+    """A model on a graph that will be wired in many ways.
+
+    Args:
+        model: In evaluation mode.
+        graph: The clean graph.
+    """
+
+    def __init__(self, model: nn.Module, graph: Graph) -> None:
+        self.model, self.graph = model, graph
+        stages_of = getattr(model, "stages", None)
+        self.stages: list[Stage] | None = stages_of() if stages_of is not None else None
+        self.lead: list[Rows] = []
+        self.state: State = ()
+        if self.stages is not None and isinstance(graph.x, Tensor):
+            while len(self.lead) < len(self.stages) and isinstance(self.stages[len(self.lead)], Rows):
+                self.lead.append(self.stages[len(self.lead)])
+            with evaluating(model):
+                self.state = _through(self.lead, (graph.x,))
+
+    def logits(self) -> Tensor:
+        """Of all nodes of the clean graph, [n, classes]."""
+        ops = self._operators(self.graph.adj)
+        if ops is None or self.stages is None:
+            return predict(self.model, self.graph)
+        state = self.state
+        with evaluating(self.model):
+            for stage in self.stages[len(self.lead) :]:
+                state = _whole_step(stage, ops, state)
+        return state[0]
+
+    def forward(self, wired: GraphEdit, targets: Tensor) -> tuple[Forward, bool]:
+        """A function from the features of the nodes that ``wired`` injects to the logits of the ``targets``.
+
+        Args:
+            wired: Edges of the injected nodes; the features in it do not matter.
+            targets: Ids, [t].
+
+        Returns:
+            The function, [m, d] to [t, classes], and whether it is incremental (it is if the model has stages).
+        """
+        adj = self.graph.adj.edited(wired.add, wired.drop, base=wired.base, n=wired.n_after)
+        new = torch.arange(wired.base, wired.n_after)
+        ops = self._operators(adj)
+        if ops is None or self.stages is None:
+            return full_forward(self.model, self.graph.apply(wired), new, targets), False
+        front = _Front(adj.n, new, torch.arange(wired.base), self.state)
+        with evaluating(self.model):
+            return _plan(self.stages, len(self.lead), ops, front, targets), True
+
+    def _operators(self, adj: Adjacency) -> Sequence[CSR] | None:
+        """The model's operators for these edges, or None if it has to be run as a whole."""
+        if not self.state:
+            return None
+        op = prepare(self.model, adj)
+        ops = op if isinstance(op, Sequence) else [op]
+        return ops if all(isinstance(part, CSR) for part in ops) else None
+
+
 def forward_of_features(model: nn.Module, graph: Graph, varying: Tensor, targets: Tensor) -> tuple[Forward, bool]:
-    """A function from the features of the ``varying`` nodes to the logits of the ``targets``.
+    """A function from the features of some nodes of a graph to the logits of others.
 
     Args:
         model: In evaluation mode.
@@ -32,19 +94,20 @@ def forward_of_features(model: nn.Module, graph: Graph, varying: Tensor, targets
     Returns:
         The function, [v, d] to [t, classes], and whether it is incremental (it is if the model has stages).
     """
-    stages_of = getattr(model, "stages", None)
-    stages = stages_of() if stages_of is not None else None
-    op = prepare(model, graph.adj)
-    ops = op if isinstance(op, Sequence) else [op]
-    if stages is None or not isinstance(graph.x, Tensor) or not all(isinstance(part, CSR) for part in ops):
-        return _full_forward(model, graph, op, varying, targets), False
+    rewired = Rewired(model, graph)
+    ops = rewired._operators(graph.adj)
+    if ops is None or rewired.stages is None:
+        return full_forward(model, graph, varying, targets), False
+    constant = (_numbering(graph.n, varying) < 0).nonzero().flatten()
+    front = _Front(graph.n, varying, constant, tuple(values[constant] for values in rewired.state))
     with evaluating(model):
-        steps = _plan(stages, ops, graph, varying, targets)
-    return steps, True
+        return _plan(rewired.stages, len(rewired.lead), ops, front, targets), True
 
 
-def _full_forward(model: nn.Module, graph: Graph, op: object, varying: Tensor, targets: Tensor) -> Forward:
-    x = graph.x if isinstance(graph.x, Tensor) else graph.x @ torch.eye(graph.num_features)
+def full_forward(model: nn.Module, attacked: Graph, varying: Tensor, targets: Tensor) -> Forward:
+    """The same function by whole forward passes; for models without stages, and to compare with."""
+    op: Any = prepare(model, attacked.adj)
+    x = attacked.x if isinstance(attacked.x, Tensor) else attacked.x @ torch.eye(attacked.num_features)
 
     def forward(features: Tensor) -> Tensor:
         logits: Tensor = model(x.index_copy(0, varying, features), op)
@@ -53,13 +116,31 @@ def _full_forward(model: nn.Module, graph: Graph, op: object, varying: Tensor, t
     return forward
 
 
-@dataclass(frozen=True, eq=False)
-class _Spread:
-    """Rows after a step from rows before it: those that varied already, in place among constants."""
+def _through(stages: Sequence[Rows], state: State) -> State:
+    for stage in stages:
+        state = stage.apply(state)
+    return state
 
-    constants: Tensor  # [after, width]; rows that vary are zero
-    places: Tensor  # where the varying rows go, among those after
-    taken: Tensor | None  # which of the rows before are still needed; None: all
+
+def _whole_step(stage: Stage, ops: Sequence[CSR], state: State) -> State:
+    if isinstance(stage, Rows):
+        return stage.apply(state)
+    if isinstance(stage, Mix):
+        return stage.apply(ops[stage.op], state, state)
+    return _replaced(state, stage.slot, ops[stage.op] @ state[stage.slot])
+
+
+def _replaced(state: State, slot: int, value: Tensor) -> State:
+    return (*state[:slot], value, *state[slot + 1 :])
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """Wanted rows from the varying ones and from constants, in one order."""
+
+    constants: Tensor  # [wanted, width]; rows that vary are zero
+    places: Tensor  # where varying rows go
+    taken: Tensor | None  # which of the varying rows are wanted; None: all
 
     def __call__(self, rows: Tensor) -> Tensor:
         return self.constants.index_copy(0, self.places, rows if self.taken is None else rows[self.taken])
@@ -72,11 +153,11 @@ class _Propagated:
     block: CSR
     constants: Tensor
     slot: int
-    others: tuple[_Spread | None, ...]
+    others: tuple[_Joined | None, ...]
 
     def __call__(self, state: State) -> State:
         moved = (self.block @ state[self.slot]).add_(self.constants)
-        return tuple(moved if spread is None else spread(rows) for spread, rows in zip(self.others, state, strict=True))
+        return tuple(moved if joined is None else joined(rows) for joined, rows in zip(self.others, state, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +166,12 @@ class _Mixed:
 
     mix: Mix
     block: CSR
-    sources: tuple[_Spread, ...]
-    targets: tuple[_Spread, ...]
+    sources: tuple[_Joined, ...]
+    targets: tuple[_Joined, ...]
 
     def __call__(self, state: State) -> State:
-        sources = tuple(spread(rows) for spread, rows in zip(self.sources, state, strict=True))
-        targets = tuple(spread(rows) for spread, rows in zip(self.targets, state, strict=True))
+        sources = tuple(joined(rows) for joined, rows in zip(self.sources, state, strict=True))
+        targets = tuple(joined(rows) for joined, rows in zip(self.targets, state, strict=True))
         return self.mix.apply(self.block, sources, targets)
 
 
@@ -99,7 +180,7 @@ class _Steps:
     """The whole restricted forward pass."""
 
     steps: tuple[Callable[[State], State], ...]
-    last: _Spread
+    last: _Joined
 
     def __call__(self, features: Tensor) -> Tensor:
         state: State = (features,)
@@ -108,29 +189,47 @@ class _Steps:
         return self.last(state[0])
 
 
-def _plan(stages: Sequence[Stage], ops: Sequence[CSR], graph: Graph, varying: Tensor, targets: Tensor) -> _Steps:
-    needed = _needed_rows(stages, ops, graph.n, targets)
-    rows = varying
-    assert isinstance(graph.x, Tensor)
-    state: State = (graph.x,)
-    steps: list[Callable[[State], State]] = []
+@dataclass(frozen=True, eq=False)
+class _Front:
+    """Where a plan stands: which rows vary, which are constant, and the constants' state."""
+
+    n: int
+    varying: Tensor  # ids, ascending
+    constant: Tensor  # ids, ascending
+    state: State  # of the constant rows
+
+    def joined(self, wanted: Tensor, slot: int) -> _Joined:
+        place = _numbering(self.n, wanted)
+        places = place[self.varying]
+        taken = (places >= 0).nonzero().flatten()
+        values = self.state[slot]
+        constants = values.new_zeros(len(wanted), *values.shape[1:])
+        of_constants = place[self.constant]
+        inside = of_constants >= 0
+        constants[of_constants[inside]] = values[inside]
+        return _Joined(constants, places[taken], None if len(taken) == len(places) else taken)
+
+
+def _plan(stages: Sequence[Stage], lead: int, ops: Sequence[CSR], front: _Front, targets: Tensor) -> _Steps:
+    """Restrict the stages; the first ``lead`` of them are behind the front's constants already."""
+    n = front.n
+    steps: list[Callable[[State], State]] = [stage.apply for stage in stages[:lead] if isinstance(stage, Rows)]
+    stages = stages[lead:]
+    needed = _needed_rows(stages, ops, n, targets)
     for stage, wanted in zip(stages, needed, strict=True):
         if isinstance(stage, Rows):
             steps.append(stage.apply)
-            state = stage.apply(state)
+            front = _Front(n, front.varying, front.constant, stage.apply(front.state))
             continue
         op = ops[stage.op]
-        after = _neighbourhood(op, rows, graph.n) & wanted
-        after_ids = after.nonzero().flatten()
+        varies = _neighbourhood(op, front.varying, n) & wanted
+        after, constant = varies.nonzero().flatten(), (wanted & ~varies).nonzero().flatten()
         if isinstance(stage, Mix):
-            steps.append(_mixed(stage, op, state, rows, after_ids))
-            state = stage.apply(op, state, state)
+            steps.append(_mixed(stage, op, front, after))
         else:
-            steps.append(_propagated(stage, op, state, rows, after_ids))
-            moved = op @ state[stage.slot]
-            state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
-        rows = after_ids
-    return _Steps(tuple(steps), _spread(state[0], rows, targets))
+            steps.append(_propagated(stage, op, front, after))
+        front = _Front(n, after, constant, _constants(stage, op, front, constant))
+    return _Steps(tuple(steps), front.joined(targets, 0))
 
 
 def _needed_rows(stages: Sequence[Stage], ops: Sequence[CSR], n: int, targets: Tensor) -> list[Tensor]:
@@ -149,51 +248,54 @@ def _neighbourhood(op: CSR, rows: Tensor, n: int) -> Tensor:
     """The rows and everything joined with them; patterns of ours are symmetric, so both directions agree."""
     mask = torch.zeros(n, dtype=torch.bool)
     mask[rows] = True
-    mask[op.pattern.rows(rows)[0].indices.long()] = True
+    mask[op.pattern.rows(rows)[0].indices] = True
     return mask
 
 
-def _propagated(stage: Propagate, op: CSR, state: State, before: Tensor, after: Tensor) -> _Propagated:
-    rows = op.rows(after)
-    block = _columns(rows, before)
-    source = state[stage.slot]
-    # what the constants contribute: the whole product without what the varying rows had in it
-    constants = rows @ source.index_fill(0, before, 0.0)
-    others = tuple(None if slot == stage.slot else _spread(values, before, after) for slot, values in enumerate(state))
-    return _Propagated(block, constants, stage.slot, others)
+def _constants(stage: Propagate | Mix, op: CSR, front: _Front, rows: Tensor) -> State:
+    """State of the rows that stay constant; all their sources are constant too."""
+    block = _columns(op.rows(rows), front.constant)
+    numbers = _numbering(front.n, front.constant)[rows]
+    own = tuple(values[numbers] for values in front.state)
+    if isinstance(stage, Mix):
+        return stage.apply(block, front.state, own)
+    return _replaced(own, stage.slot, block @ front.state[stage.slot])
 
 
-def _mixed(stage: Mix, op: CSR, state: State, before: Tensor, after: Tensor) -> _Mixed:
+def _propagated(stage: Propagate, op: CSR, front: _Front, after: Tensor) -> _Propagated:
     rows = op.rows(after)
-    sources = rows.pattern.indices.long().unique()
-    block = _columns(rows, sources)
+    constants = _columns(rows, front.constant) @ front.state[stage.slot]
+    slots = range(len(front.state))
+    others = tuple(None if slot == stage.slot else front.joined(after, slot) for slot in slots)
+    return _Propagated(_columns(rows, front.varying), constants, stage.slot, others)
+
+
+def _mixed(stage: Mix, op: CSR, front: _Front, after: Tensor) -> _Mixed:
+    rows = op.rows(after)
+    seen = torch.zeros(front.n, dtype=torch.bool)
+    seen[rows.pattern.indices] = True
+    sources = seen.nonzero().flatten()
+    slots = range(len(front.state))
     return _Mixed(
         stage,
-        block,
-        tuple(_spread(values, before, sources) for values in state),
-        tuple(_spread(values, before, after) for values in state),
+        _columns(rows, sources),
+        tuple(front.joined(sources, slot) for slot in slots),
+        tuple(front.joined(after, slot) for slot in slots),
     )
 
 
-def _spread(values: Tensor, before: Tensor, after: Tensor) -> _Spread:
-    """Constants of the rows ``after``, and where the varying rows ``before`` stand among them."""
-    n = len(values)
-    place = torch.full((n,), -1, dtype=torch.int64)
-    place[after] = torch.arange(len(after))
-    places = place[before]
-    taken = (places >= 0).nonzero().flatten()
-    constants = values.index_fill(0, before, 0.0)[after] if len(before) else values[after]
-    return _Spread(constants, places[taken], None if len(taken) == len(before) else taken)
+def _numbering(n: int, ids: Tensor) -> Tensor:
+    """Place of every node in ``ids``, or -1, [n]."""
+    numbers = torch.full((n,), -1, dtype=torch.int64)
+    numbers[ids] = torch.arange(len(ids))
+    return numbers
 
 
 def _columns(rows: CSR, columns: Tensor) -> CSR:
     """Only some columns of a block of rows, renumbered in their order."""
     pattern = rows.pattern
-    new_id = torch.full((pattern.columns,), -1, dtype=torch.int64)
-    new_id[columns] = torch.arange(len(columns))
-    renumbered = new_id[pattern.indices.long()]
+    renumbered = _numbering(pattern.columns, columns).to(pattern.indices.dtype)[pattern.indices]
     keep = renumbered >= 0
-    counts = torch.bincount(pattern.row_ids.long()[keep], minlength=pattern.shape[0])
-    indptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(pattern.indptr.dtype)
-    block = type(pattern)(indptr, renumbered[keep].to(pattern.indices.dtype), len(columns))
-    return CSR(block, None if rows.values is None else rows.values[keep])
+    counts = torch.bincount(pattern.row_ids[keep], minlength=pattern.shape[0])
+    indptr = functional.pad(counts.cumsum(0), (1, 0)).to(pattern.indptr.dtype)
+    return CSR(Pattern(indptr, renumbered[keep], len(columns)), None if rows.values is None else rows.values[keep])

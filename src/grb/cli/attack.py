@@ -15,7 +15,7 @@ from grb.catalogue import canonical
 from grb.cli import output
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
 from grb.cli.eval import check_model, dataset_title, metric_name, model_title, trained_on
-from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names
+from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
 from grb.cli.progress import Reporter, reporter
 from grb.errors import BudgetError, DataError, GRBError
 
@@ -135,7 +135,7 @@ def attack(
     from grb.dataset import load_dataset
     from grb.trainer.checkpoint import load_model_with_meta
 
-    torch.set_num_threads(threads)
+    use_machine(threads)
     read = {file: load_model_with_meta(file) for file in dict.fromkeys([*([model] if model else []), *victims])}
     first = next(iter(read))
     loaded = load_dataset(dataset or trained_on(first, read[first][1]), data_dir=data_dir)

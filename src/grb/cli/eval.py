@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import DataDir, Json, check_counts, names
+from grb.cli.options import DataDir, Json, check_counts, names, use_machine
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def evaluate(
       grb eval gcn.safetensors
       grb eval gcn.safetensors --dataset grb-cora --edit attack.npz
     """
-    import torch
 
     from grb import api
     from grb.dataset import load_dataset
@@ -43,7 +42,7 @@ def evaluate(
     from grb.trainer.checkpoint import load_model_with_meta
 
     check_counts(threads=threads)
-    torch.set_num_threads(threads)
+    use_machine(threads)
     model, meta = load_model_with_meta(file)
     loaded = load_dataset(dataset or trained_on(file, meta), data_dir=data_dir)
     fingerprint = loaded.fingerprint()

@@ -23,6 +23,16 @@ def names(*kinds: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def use_machine(threads: int) -> None:
+    """Threads of torch, and large memory blocks that are reused: choices of a program, not of the library."""
+    import torch
+
+    from grb.graph.memory import keep_memory
+
+    torch.set_num_threads(threads)
+    keep_memory()
+
+
 def check_counts(**options: int | None) -> None:
     """Refuse a count below one; None means that the option was not given."""
     for name, value in options.items():

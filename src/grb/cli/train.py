@@ -14,7 +14,7 @@ import typer
 from grb._version import __version__
 from grb.cli import output
 from grb.cli.eval import dataset_title, metric_name
-from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names
+from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names, use_machine
 from grb.cli.progress import Reporter, reporter
 from grb.errors import DataError, GRBError
 
@@ -121,7 +121,7 @@ def train(
 
     from grb.dataset import load_dataset
 
-    torch.set_num_threads(threads)
+    use_machine(threads)
     _check_device(device)
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
     if mode is not None:

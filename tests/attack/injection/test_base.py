@@ -1,4 +1,4 @@
-"""The paper's call on arrays, and the names that it used."""
+"""How attacks are composed; the paper's call on arrays, and the names that it used."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ import torch
 
 from attack.scenes import random_graph, scene_of, victim
 from grb.attack import run_attack
-from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA
+from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA, Site, inject
+from grb.attack.injection.edges import random_edges
+from grb.attack.injection.features import Objective, SignAscent
+from grb.attack.injection.speit import cup_loss
+from grb.attack.losses import Loss, cross_entropy, smooth
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, convert
+from grb.model.base import predict
 from grb.threat import Injection
 
 LIMITS: dict[str, Any] = {"n_inject_max": 4, "n_edge_max": 3, "feat_lim_min": -0.1, "feat_lim_max": 0.9}
@@ -38,7 +43,7 @@ def test_the_papers_call_returns_arrays_within_the_limits(maker: Any) -> None:
     edit = GraphEdit.between(GRAPH, Graph.build(adj, torch.cat([GRAPH.x, x]))[0])
     used = Injection(4, 3, (-0.1, 0.9)).check(GRAPH, edit)
     assert used["nodes"] == 4
-    assert (ADJ != before[0]).nnz == 0 and torch.equal(GRAPH.x, before[1])
+    assert (before[0] != ADJ).nnz == 0 and torch.equal(GRAPH.x, before[1])
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -118,3 +123,58 @@ def test_random_features_with_the_spread_of_the_graph() -> None:
 def test_unknown_options_are_refused(maker: Any, bad: dict[str, Any], sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         maker(**bad)
+
+
+@pytest.mark.parametrize(
+    ("attack", "loss"),
+    [
+        (FGSM(patience=0), cross_entropy),
+        (PGD(patience=0), cross_entropy),
+        (SPEIT(patience=0), cross_entropy),
+        (SPEIT(patience=0, preset="kddcup"), cup_loss()),
+        (TDGIA(patience=0, sequential_step=1.0), smooth),
+        (TDGIA(patience=0, sequential_step=1.0, opt="clip"), cross_entropy),
+    ],
+)
+def test_every_attack_raises_its_own_loss(attack: Any, loss: Loss) -> None:
+    """Without patience the start is returned, and its loss is the one reported."""
+    model = victim("gcn", 3).eval()
+    result = run_attack(attack, scene_of(GRAPH, range(9), model, 12, 3), seed=0)
+    y = predict(model, GRAPH)[:9].argmax(1)
+    logits = predict(model, GRAPH.apply(result.edit))[:9]
+    (step,) = result.steps
+    assert step.loss == pytest.approx(float(loss(logits, y).mean()), rel=1e-4)
+    assert step.accuracy == pytest.approx(float((logits.argmax(1) == y).float().mean()))
+
+
+def test_the_cup_entry_is_wired_in_two_layers() -> None:
+    edit = run_attack(
+        SPEIT(preset="kddcup", n_epoch=1), scene_of(GRAPH, range(9), victim("gcn", 3), 20, 3), seed=0
+    ).edit
+    last = edit.add[:, edit.add[1] >= 15 + 18]  # two of twenty nodes behind the others
+    assert last.numel() and (last[0] >= 15).all()
+
+
+def test_each_round_sees_degrees_and_probabilities_of_the_graph_attacked_so_far() -> None:
+    model = victim("gcn", 3).eval()
+    seen: list[Site] = []
+    held: list[torch.Tensor] = []
+
+    def edges(site: Site, count: int, generator: torch.Generator) -> torch.Tensor:
+        seen.append(site)
+        return random_edges(site, count, generator)
+
+    def features(objective: Objective, so_far: torch.Tensor, limits: Any, generator: torch.Generator) -> torch.Tensor:
+        held.append(SignAscent(0.1, 3)(objective, so_far, limits, generator))
+        return held[-1]
+
+    scene = scene_of(GRAPH, range(9), model, 3, 2)
+    edit = inject(scene, edges=edges, features=features, generator=torch.Generator().manual_seed(0), share=0.4)
+    clean = predict(model, GRAPH)[:9]
+    for number, site in enumerate(seen):
+        before = edit.add[:, edit.add[1] < 15 + number]
+        graph = GRAPH.apply(GraphEdit(n=15, add=before, new_x=held[number - 1] if number else None))
+        assert torch.equal(site.degrees, graph.adj.degrees[:9].long()) and site.first == 15 + number
+        assert site.labels is not None and torch.equal(site.labels, clean.argmax(1))
+        torch.testing.assert_close(site.probs, predict(model, graph)[:9].softmax(1))
+    assert len(seen) == 3

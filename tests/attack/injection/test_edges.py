@@ -39,7 +39,9 @@ def drawn(seed: int = 0) -> torch.Generator:
 
 def plain_site(t: int, edges_per_node: int, *, classes: int = 3) -> Site:
     ids = torch.arange(t) * 2 + 1  # ids are not places
-    return site_of(ids, torch.arange(t) % 5, torch.arange(t) % classes, torch.linspace(0.2, 1, t), edges_per_node, FIRST)
+    return site_of(
+        ids, torch.arange(t) % 5, torch.arange(t) % classes, torch.linspace(0.2, 1, t), edges_per_node, FIRST
+    )
 
 
 def by_node(pairs: Tensor, count: int) -> list[list[int]]:

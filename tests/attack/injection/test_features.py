@@ -213,9 +213,7 @@ def watched(rule: FeatureRule, rounds: list[Tensor]) -> FeatureRule:
 
 def rounds_of(rule: FeatureRule, scene: Scene, share: float) -> list[Tensor]:
     rounds: list[Tensor] = []
-    inject(
-        scene, edges=defective_edges, features=watched(rule, rounds), generator=drawn(), loss=smooth, share=share
-    )
+    inject(scene, edges=defective_edges, features=watched(rule, rounds), generator=drawn(), loss=smooth, share=share)
     return rounds
 
 
@@ -244,7 +242,8 @@ def test_a_range_at_its_ends_does_not_freeze_the_smooth_map() -> None:
     """sin is flat at the ends of the range: a row that sits there must still be able to turn around."""
     so_far = torch.tensor([[1.0, -1.0, 1.0]])
     slopes = -so_far
-    x = SmoothMap(adam(0.1), 200)(objective(towards(slopes)), so_far, (-1, 1), drawn())
+    plain = SmoothMap(lambda variables: torch.optim.SGD(variables, lr=0.3), 60)  # Adam would blow up any slope
+    x = plain(objective(towards(slopes)), so_far, (-1, 1), drawn())
     torch.testing.assert_close(x, -so_far, rtol=0, atol=1e-2)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, Scene, clean_labels, run_attack
-from grb.attack.incremental import forward_of_features
+from grb.attack.base import Attack, Scene, run_attack
+from grb.attack.incremental import Rewired
 from grb.attack.injection.edges import EdgeRule, Site
 from grb.attack.injection.features import FeatureRule, Objective
 from grb.attack.losses import Loss, cross_entropy
@@ -52,16 +52,16 @@ def inject(
     clean = GraphEdit(n=scene.graph.n)
     if total == 0:
         return clean
-    logits, labels = clean_labels(scene)
-    probs = torch.softmax(logits[scene.targets], dim=1)
+    rewired = Rewired(scene.surrogate(), scene.graph)
+    logits = rewired.logits()[scene.targets]
+    labels, probs = logits.argmax(1), torch.softmax(logits, dim=1)
     pairs, x = clean.add, torch.empty(0, scene.graph.num_features)
     while len(x) < total:
         count = min(max(1, math.floor(share * total)), total - len(x))
         pairs = torch.cat([pairs, edges(_site(scene, pairs, len(x), labels, probs), count, generator)], dim=1)
         x = torch.cat([x, torch.full((count, scene.graph.num_features), torch.nan)])
         wired = GraphEdit(n=scene.graph.n, add=pairs, new_x=torch.zeros_like(x))
-        new = torch.arange(scene.graph.n, wired.n_after)
-        forward, incremental = forward_of_features(scene.surrogate(), scene.graph.apply(wired), new, scene.targets)
+        forward, incremental = rewired.forward(wired, scene.targets)
         if not incremental:
             scene.note("full forward pass in every step: the model has no stages")
         x = features(Objective(forward, labels, loss, scene.report), x, threat.feature_range, generator)

@@ -1,0 +1,123 @@
+"""What does one iteration of an injection attack cost, incremental beside the full graph, and what whole attacks?
+
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/injection.py [cora flickr aminer reddit] [--mode full] [--naive]
+
+The victim is the GCN of Tables 6 to 10 with random weights (the cost does not depend on them), limits are Table 12's.
+CPU milliseconds of one signed-gradient iteration: ``incremental`` recomputes only rows that can change and that the loss
+sees, ``full graph`` is the plain forward and backward pass. ``set_up_ms``: clean forward
+pass, paid once, and planning, paid once per round. Whole attacks: cora FGSM of 100
+iterations and TDGIA of 5 x 100; flickr FGSM of 10 iterations and one batch of TDGIA edges.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+from common import best, peak_gigabytes, row, sized_dataset
+from torch import nn
+
+from grb.attack.base import Scene, clean_labels, run_attack
+from grb.attack.incremental import Rewired, full_forward
+from grb.attack.injection import FGSM, TDGIA
+from grb.attack.injection.base import _site
+from grb.attack.injection.edges import defective_edges, random_edges
+from grb.attack.injection.features import Objective
+from grb.attack.losses import cross_entropy
+from grb.dataset import Dataset
+from grb.graph import GraphEdit
+from grb.graph.memory import keep_memory
+from grb.model.build import build, settings
+from grb.threat import Injection
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", nargs="*", default=["cora"])
+    parser.add_argument("--mode", default="full")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--naive", action="store_true", help="also the full graph at large sizes: slow")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    keep_memory()
+    for size in arguments.sizes:
+        dataset = sized_dataset(size)
+        generator = torch.Generator().manual_seed(0)
+        model = build(settings("gcn", dataset.name), dataset.num_features, dataset.num_classes, generator).eval()
+        model.requires_grad_(False)
+        iteration(size, dataset, model, arguments)
+        whole(size, dataset, model, arguments.mode)
+
+
+def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Namespace) -> None:
+    limits = Injection.preset(dataset.name, arguments.mode)
+    scene = Scene(dataset.attacker_view(arguments.mode), limits, model)
+    start = time.process_time()
+    rewired = Rewired(model, scene.graph)
+    labels = rewired.logits()[scene.targets].argmax(1)
+    shared = time.process_time() - start
+    start = time.process_time()
+    pairs = random_edges(_site(scene, GraphEdit(n=scene.graph.n).add, 0, None, None), limits.nodes, torch.Generator())
+    x = torch.zeros(limits.nodes, dataset.num_features)
+    edit = GraphEdit(n=scene.graph.n, add=pairs, new_x=x)
+    forward, incremental = rewired.forward(edit, scene.targets)
+    set_up = time.process_time() - start
+    assert incremental
+
+    def step(forward: object) -> torch.Tensor:
+        leaf = x.clone().requires_grad_()
+        loss, _ = Objective(forward, labels, cross_entropy, lambda loss, accuracy: None)(leaf)  # type: ignore[arg-type]
+        return torch.autograd.grad(loss, leaf)[0]
+
+    cheap = best(lambda: step(forward), arguments.repeats, cpu=True)
+    peak = peak_gigabytes()
+    common = {"size": size, "mode": arguments.mode, "nodes": limits.nodes, "targets": len(labels)}
+    once = f"{1000 * shared:.0f} + {1000 * set_up:.0f}"
+    row(**common, what="iteration incremental", cpu_ms=1000 * cheap, set_up_ms=once, ratio="", peak_gb=peak)
+    if arguments.naive or size in ("cora", "flickr"):
+        new = torch.arange(scene.graph.n, edit.n_after)
+        plain = full_forward(model, scene.graph.apply(edit), new, scene.targets)
+        torch.testing.assert_close(step(plain), step(forward), rtol=1e-2, atol=1e-6)
+        cost = best(lambda: step(plain), 2, cpu=True)
+        gain = f"{cost / cheap:.0f}x"
+        row(
+            **common,
+            what="iteration full graph",
+            cpu_ms=1000 * cost,
+            set_up_ms="",
+            ratio=gain,
+            peak_gb=peak_gigabytes(),
+        )
+
+
+def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
+    limits = Injection.preset(dataset.name, mode)
+    scene = Scene(dataset.attacker_view(mode), limits, model, "white-box")
+    common = {"size": size, "mode": mode, "nodes": limits.nodes, "targets": len(scene.targets)}
+    attacks = {}
+    if size == "cora":
+        attacks = {"FGSM 100 iterations": FGSM(n_epoch=100), "TDGIA 5 x 100": TDGIA(n_epoch=100)}
+    if size == "flickr":
+        attacks = {"FGSM 10 iterations": FGSM(n_epoch=10)}
+    for what, attack in attacks.items():
+        seconds = best(lambda: run_attack(attack, scene, seed=0), 3, cpu=True)
+        row(**common, what=what, cpu_ms=1000 * seconds, set_up_ms="", ratio="", peak_gb=peak_gigabytes())
+    if size == "flickr":
+        logits, labels = clean_labels(scene)
+        probs = torch.softmax(logits[scene.targets], dim=1)
+        site = _site(scene, GraphEdit(n=scene.graph.n).add, 0, labels, probs)
+        seconds = best(lambda: defective_edges(site, limits.nodes // 5, torch.Generator()), 3, cpu=True)
+        row(
+            **common,
+            what="one TDGIA edge batch",
+            cpu_ms=1000 * seconds,
+            set_up_ms="",
+            ratio="",
+            peak_gb=peak_gigabytes(),
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Write the tables of the studies into docs/results/README.md, each below the command that prints it.
+
+    python benchmarks/report.py
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import accuracy
+import transfer
+from results import Results
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+
+
+def main() -> None:
+    page = RESULTS / "README.md"
+    clean = accuracy.table(Results(RESULTS / "clean-grb-cora.jsonl", ("model", "seed")))
+    injection = transfer.table(Results(RESULTS / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat")))
+    text = page.read_text(encoding="utf-8")
+    for name, table in {"clean": clean, "injection": injection}.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+        text = pattern.sub(lambda match, table=table: match[1] + table + match[2], text)
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
