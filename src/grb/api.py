@@ -13,12 +13,12 @@ from grb.attack.base import Attack, AttackResult, Knowledge, Scene, Step
 from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack
 from grb.dataset import DIFFICULTIES, Dataset
+from grb.defense import build_defense
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.base import predict
-from grb.model.build import build, settings
 from grb.threat import Injection, Threat
-from grb.trainer import Epoch, Fit, fit
+from grb.trainer import Epoch, Fit
 
 
 class Scores(dict[str, float]):
@@ -50,7 +50,8 @@ def train(
     The same seed, version, number of threads and kind of CPU give the same weights, bit for bit.
 
     Args:
-        model: ``gcn``, ``mlp``, ...; ``+ln`` adds the paper's layer norm; ``grb ls models`` shows all.
+        model: ``gcn``, ``r-gcn``, ...; ``+ln`` adds the paper's layer norm, ``+at`` its adversarial training; ``grb ls
+            models`` shows all.
         dataset: From :func:`load_dataset` or ``Dataset.from_...``.
         seed: Of weights and dropout.
         epochs: At most so many instead of the preset.
@@ -93,22 +94,9 @@ def train_with_history(
     """As :func:`train`, and how it went."""
     if train_mode not in ("inductive", "transductive"):
         raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
-    chosen = settings(model, dataset.name).override(**changes)
-    generator = torch.Generator().manual_seed(seed)
-    made = build(chosen, dataset.num_features, dataset.num_classes, generator).to(device)
-    if torch.device(device).type != "cpu":
-        generator = torch.Generator(device).manual_seed(seed)
     view = dataset.defender_view() if train_mode == "inductive" else dataset.transductive_view()
-    result = fit(
-        made,
-        view.to(device),
-        optimizer=torch.optim.Adam(made.parameters(), lr=chosen.lr, fused=True),
-        epochs=chosen.epochs,
-        patience=chosen.patience,
-        generator=generator,
-        on_epoch=on_epoch,
-    )
-    return made, result
+    defense = build_defense(model, dataset.name, device=device, on_epoch=on_epoch, **changes)
+    return defense.fit_with_history(view, seed=seed)
 
 
 def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult | None = None) -> Scores:

@@ -50,6 +50,18 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "graphsage": Entry("grb.model.torch.graphsage:GraphSAGE", "GraphSAGE (Hamilton et al. 2017)", ("sage",)),
         "sgcn": Entry("grb.model.torch.sgcn:SGCN", "simplified convolutions, GRB's variant (Wu et al. 2019)"),
         "sgc": Entry("grb.model.torch.sgcn:SGC", "simplified convolutions as in their paper (Wu et al. 2019)"),
+        "r-gcn": Entry(
+            "grb.defense.robustgcn:RobustGCN",
+            "defense: Gaussian hidden states (Zhu et al. 2019)",
+            ("robustgcn", "rgcn"),
+        ),
+        "gcnguard": Entry(
+            "grb.defense.gnnguard:GCNGuard", "defense: edges weighed by likeness (Zhang and Zitnik 2020)"
+        ),
+        "gatguard": Entry(
+            "grb.defense.gnnguard:GATGuard", "defense: GAT with GNNGuard's weights (Zhang and Zitnik 2020)"
+        ),
+        "gcn-svd": Entry("grb.defense.gcnsvd:GCNSVD", "defense: low-rank graph (Entezari et al. 2020)", ("gcnsvd",)),
         "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
     },
     "attack": {

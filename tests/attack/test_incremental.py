@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from attack.scenes import graph_of, random_graph, same_edit, scene_of
 from grb.attack import run_attack
-from grb.attack.incremental import forward_of_features
+from grb.attack.incremental import Rewired, forward_of_features
 from grb.attack.injection import FGSM
 from grb.catalogue import entries, resolve
 from grb.graph import Adjacency, Graph, GraphEdit
 from grb.graph.edit import sparse_features
-from grb.model.base import GraphModel, Rows, Stage, State, prepare
+from grb.model.base import GraphModel, Rows, Stage, State, predict, prepare
 from grb.model.torch import GCN
 
 FEATURES, CLASSES = 3, 4
@@ -128,6 +128,21 @@ def test_equals_the_full_forward_pass_on_random_graphs(name: str) -> None:
         compare(BUILT[name], graph, varying, torch.randperm(n, generator=generator)[: min(count, n)], seed)
 
     holds()
+
+
+def test_one_graph_wired_in_several_ways(model: GraphModel) -> None:
+    """What is kept of the clean graph serves every wiring, and no wiring changes it."""
+    rewired = Rewired(model, PATH)
+    torch.testing.assert_close(rewired.logits(), predict(model, PATH), rtol=1e-5, atol=1e-5)
+    for pairs, new, targets in (*SCENES.values(), *SCENES.values()):
+        add = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+        wired = GraphEdit(n=8, add=add, new_x=torch.zeros(new, FEATURES))
+        forward, incremental = rewired.forward(wired, torch.tensor(targets))
+        x = torch.randn(new, FEATURES, generator=torch.Generator().manual_seed(new))
+        expected = full(model, PATH.apply(wired), torch.arange(8, 8 + new), torch.tensor(targets), x)
+        assert incremental
+        torch.testing.assert_close(forward(x), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(rewired.logits(), predict(model, PATH), rtol=1e-5, atol=1e-5)
 
 
 def test_weighted_graphs_too(model: GraphModel) -> None:

@@ -13,11 +13,15 @@ from grb.graph.edit import sparse_features
 from grb.model.base import GraphModel, predict, run_stages
 from grb.model.build import build, settings
 from grb.trainer import load_model, save_model
+from grb.trainer.loop import _remembering
 
 CLASSES, FEATURES = 4, 9
+WITHOUT_NORM = ("sgc", "r-gcn", "gcnguard", "gatguard", "gcn-svd")
+# weights along edges that depend on earlier layers, and a graph that is no sum over edges
+WITHOUT_STAGES = ("gcnguard", "gatguard")
 OPTIONS = [
     *[(name, {}) for name in entries("model")],
-    *[(f"{name}+ln", {}) for name in entries("model") if name != "sgc"],
+    *[(f"{name}+ln", {}) for name in entries("model") if name not in WITHOUT_NORM],
     ("gcn", {"residual": True, "hidden_features": [9, 9, 6]}),
     ("gat", {"residual": True, "hidden_features": [6, 6], "heads": 2}),
     ("tagcn", {"residual": True, "k": 3}),
@@ -80,6 +84,9 @@ def test_renumbering_nodes_renumbers_logits(model: GraphModel, graph: Graph) -> 
 
 def test_stages_equal_the_forward_pass(model: GraphModel, graph: Graph) -> None:
     stages = model.stages()
+    if model.name in WITHOUT_STAGES:
+        assert stages is None
+        return
     assert stages is not None
     assert isinstance(graph.x, Tensor)
     with torch.no_grad():
@@ -95,18 +102,17 @@ def test_sparse_features_give_the_same_logits(model: GraphModel, graph: Graph) -
 
 
 def test_remembered_products_change_nothing(model: GraphModel, graph: Graph) -> None:
-    op = model.prepare(graph.adj)
     assert isinstance(graph.x, Tensor)
+    op = _remembering(model.prepare(graph.adj), graph.x)
     with torch.no_grad():
         for _ in range(2):
-            torch.testing.assert_close(
-                model(graph.x, op.remembering(graph.x)), predict(model, graph), rtol=1e-4, atol=1e-5
-            )
+            torch.testing.assert_close(model(graph.x, op), predict(model, graph), rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_reach_features_and_every_parameter(model: GraphModel, graph: Graph) -> None:
     assert isinstance(graph.x, Tensor)
     x = graph.x.clone().requires_grad_()
+    model.train()
     model(x, model.prepare(graph.adj)).square().sum().backward()
     assert x.grad is not None
     assert torch.isfinite(x.grad).all()
@@ -118,8 +124,8 @@ def test_gradients_reach_features_and_every_parameter(model: GraphModel, graph: 
 
 
 def test_gradients_of_edge_values_equal_finite_differences(model: GraphModel, graph: Graph) -> None:
-    if model.name == "mlp":
-        pytest.skip("an MLP has no edges")
+    if model.name in ("mlp", "gcn-svd"):
+        pytest.skip("an MLP has no edges, the eigenvectors of GCN-SVD are constants")
     model = model.double()
     assert isinstance(graph.x, Tensor)
     x, edges = graph.x.double(), graph.adj.num_edges
@@ -183,5 +189,5 @@ def test_number_of_parameters_is_the_papers(dataset: str, name: str, parameters:
     assert sum(value.numel() for value in made.parameters()) == parameters
 
 
-def test_all_rows_of_the_seven_models_are_covered() -> None:
-    assert len(ROWS) == 68
+def test_all_rows_of_the_tables_are_covered() -> None:
+    assert len(ROWS) == 80

@@ -15,11 +15,12 @@ from grb.graph.sparse import CSR, Pattern
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    r"""The matrix :math:`L R^T` kept as its factors: a product costs :math:`O((n + m)\, k\, d)`, never :math:`O(n m)`.
+    r"""The matrix :math:`L R^T + \mathrm{diag}(c)` kept as its factors: a product costs :math:`O((n + m)\, k\, d)`.
 
     Args:
         left: [n, k].
         right: [m, k].
+        diagonal: :math:`c`, [n]; None for none, and only where n = m.
 
     >>> LowRank(torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]])) @ torch.eye(2)
     tensor([[3., 4.],
@@ -28,6 +29,7 @@ class LowRank:
 
     left: Tensor
     right: Tensor
+    diagonal: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.left.dim() != 2 or self.right.dim() != 2 or self.left.shape[1] != self.right.shape[1]:
@@ -41,12 +43,17 @@ class LowRank:
 
     @property
     def T(self) -> LowRank:  # noqa: N802
-        return LowRank(self.right, self.left)
+        return LowRank(self.right, self.left, self.diagonal)
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        return self.left @ (self.right.T @ x)
+        product = self.left @ (self.right.T @ x)
+        if self.diagonal is None:
+            return product
+        return product + (self.diagonal if x.dim() == 1 else self.diagonal.unsqueeze(1)) * x
 
     def rows(self, ids: Tensor) -> LowRank:
+        if self.diagonal is not None:
+            raise DataError("a low-rank matrix with a diagonal has no block of rows of the same kind")
         return LowRank(self.left[ids], self.right)
 
 

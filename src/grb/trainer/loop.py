@@ -78,6 +78,7 @@ def fit(
     metric: Callable[[Tensor, Tensor], float] | None = None,
     scheduler: Any = None,
     augment: Augment | None = None,
+    select_from: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Fit:
     """Train a model on what a view shows and leave it with the weights of its best validation epoch.
@@ -99,7 +100,10 @@ def fit(
         scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation score.
         augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the
             graph it returns, whose first nodes are those of the graph it got. Adversarial training is one.
+        select_from: The best epoch is looked for from this one on; patience counts from there too.
         on_epoch: Called with every :class:`Epoch`, for progress.
+
+    A model with a method ``penalty()`` has it added to the loss of each step.
     """
     if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
         raise DataError(f"epochs={epochs}, eval_every={eval_every}, patience={patience} must all be at least 1")
@@ -113,18 +117,20 @@ def fit(
     best, history, stopped = Best(), [], "all epochs done"
     try:
         for epoch in range(epochs):
+            inputs = train
             if augment is not None:
-                train = _augmented(model, augment(model, graph, ids, epoch, generator), graph, ids)
-            value = _step(model, train, objective, optimizer, epoch)
+                inputs = _augmented(model, augment(model, graph, ids, epoch, generator), graph, ids, train)
+            value = _step(model, inputs, objective, optimizer, epoch)
             val_score = val_loss = None
             if held_out is not None and (epoch % eval_every == 0 or epoch == epochs - 1):
                 val_score, val_loss = _validate(model, held_out, score, objective)
-                best.update(epoch, val_score, val_loss, model)
+                if epoch >= min(select_from, epochs - 1):
+                    best.update(epoch, val_score, val_loss, model)
             _schedule(scheduler, val_score)
             history.append(Epoch(epoch, value, val_score, val_loss, optimizer.param_groups[0]["lr"]))
             if on_epoch is not None:
                 on_epoch(history[-1])
-            if patience is not None and held_out is not None and epoch - best.epoch >= patience:
+            if patience is not None and held_out is not None and epoch - max(best.epoch, select_from) >= patience:
                 stopped = f"no better validation score for {patience} epochs"
                 break
     finally:
@@ -159,7 +165,9 @@ def _remembering(op: Any, x: Tensor) -> Any:
     return op
 
 
-def _augmented(model: nn.Module, changed: Graph, graph: Graph, ids: Tensor) -> _Inputs:
+def _augmented(model: nn.Module, changed: Graph, graph: Graph, ids: Tensor, plain: _Inputs) -> _Inputs:
+    if changed is graph:
+        return plain
     if changed.n < graph.n:
         raise DataError(f"augment returned {changed.n} nodes, but must keep the {graph.n} it was given")
     return _inputs(model, changed, ids, repeated=False)
@@ -169,6 +177,9 @@ def _step(model: nn.Module, inputs: _Inputs, objective: Loss, optimizer: torch.o
     model.train()
     optimizer.zero_grad(set_to_none=True)
     loss = objective(inputs.rows(model(inputs.x, inputs.op)), inputs.y)
+    penalty = getattr(model, "penalty", None)
+    if penalty is not None:
+        loss = loss + penalty()
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(f"the training loss became {value} in epoch {epoch}; try a smaller learning rate")

@@ -1,0 +1,67 @@
+"""Defenses: whatever ends in a trained model, from nothing but what a defender may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from grb.dataset.view import View
+from grb.errors import DataError
+from grb.model.build import Settings, build
+from grb.trainer import Epoch, Fit, fit
+
+
+class Defense(Protocol):
+    """Anything that turns a defender's view into a model."""
+
+    def fit(self, view: View, *, seed: int) -> nn.Module: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Plain training of a model by its settings; layer norm, RobustGCN, GNNGuard and GNN-SVD are models of their own.
+
+    Args:
+        settings: Which model and how to train it.
+        device: Where.
+        on_epoch: Called after each epoch, for progress.
+    """
+
+    settings: Settings
+    device: str | torch.device = "cpu"
+    on_epoch: Callable[[Epoch], None] | None = None
+
+    def options(self) -> dict[str, Any]:
+        """What a special training adds to the one loop."""
+        return {}
+
+    def fit(self, view: View, *, seed: int) -> nn.Module:
+        return self.fit_with_history(view, seed=seed)[0]
+
+    def fit_with_history(self, view: View, *, seed: int) -> tuple[nn.Module, Fit]:
+        """The model and how its training went; the same seed gives the same weights."""
+        generator = torch.Generator().manual_seed(seed)
+        model = build(self.settings, view.graph.num_features, view.num_classes, generator).to(self.device)
+        if torch.device(self.device).type != "cpu":
+            generator = torch.Generator(self.device).manual_seed(seed)
+        result = fit(
+            model,
+            view.to(self.device),
+            optimizer=_adam(model, self.settings.lr),
+            epochs=self.settings.epochs,
+            patience=self.settings.patience,
+            generator=generator,
+            on_epoch=self.on_epoch,
+            **self.options(),
+        )
+        return model, result
+
+
+def _adam(model: nn.Module, lr: float) -> torch.optim.Optimizer:
+    if not lr > 0:
+        raise DataError(f"the learning rate is {lr}, but must be positive")
+    return torch.optim.Adam(model.parameters(), lr=lr, fused=True)

@@ -1,0 +1,196 @@
+"""GNNGuard: edges between unlike nodes weigh less or nothing, in every layer anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from grb.graph import CSR, Adjacency, Pattern, sampled_product
+from grb.graph.normalise import with_self_loops
+from grb.graph.sparse import row_sums
+from grb.model.base import GraphModel, hidden_sizes
+from grb.model.layers import Dropout, Linear, dense, relu_dropout
+from grb.model.torch.gat import GATConv
+
+# neighbours less alike than this are cut off
+THRESHOLD = 0.1
+# how much of a layer's weights is taken over from the layer before
+MEMORY = 0.5
+
+
+def similarity_weights(
+    pattern: Pattern, h: Tensor, values: Tensor | None = None, threshold: float = THRESHOLD
+) -> Tensor:
+    r"""GNNGuard's weights of the entries of a pattern with self-loops, [entries]; every row sums to one.
+
+    With :math:`s_{uv} = a_{uv} \cos(h_u, h_v)`, zero where the cosine is below the threshold, and :math:`n_u` the
+    number of neighbours left,
+
+    .. math:: \alpha_{uv} = \frac{s_{uv}}{\sum_w s_{uw}} \frac{n_u}{n_u + 1}, \qquad \alpha_{uu} = \frac{1}{n_u + 1} .
+
+    Args:
+        pattern: Symmetric, with self-loops, [n, n].
+        h: Rows, [n, d]; a zero row is like no other.
+        values: Edge weights :math:`a`, [entries]; None means that all are one.
+        threshold: Neighbours less alike than this are cut off.
+    """
+    unit = functional.normalize(h, dim=1, eps=1e-8)
+    loops = pattern.row_ids == pattern.indices
+    similarity = sampled_product(pattern, unit, unit)
+    similarity = torch.where(loops | (similarity < threshold), 0.0, similarity)
+    if values is not None:
+        similarity = similarity * values
+    left = row_sums(pattern, (similarity > 0).to(h.dtype))
+    share = left / (left + 1) / row_sums(pattern, similarity).clamp_min(1e-8)
+    own = 1 / (left + 1)
+    return torch.where(loops, own[pattern.row_ids], similarity * share[pattern.row_ids])
+
+
+class Gate(nn.Module):
+    r"""Learnt pruning: an edge stays if :math:`w \cdot (\alpha_{uv}, \alpha_{vu}) + c \ge 0`.
+
+    The decision is hard. In training the backward pass sees a sigmoid, so that weight and threshold are trained; in
+    evaluation gradients are those of the hard decision. It starts with keeping every edge.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 1)
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        nn.init.ones_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, pattern: Pattern, alpha: Tensor) -> Tensor:
+        both = torch.stack([alpha, alpha[pattern.transposed[1]]], dim=1)
+        score = self.linear(both).squeeze(1)
+        gate = (score >= 0).to(alpha.dtype)
+        if self.training:
+            soft = torch.sigmoid(score)
+            gate = gate + soft - soft.detach()
+        return torch.where(pattern.row_ids == pattern.indices, alpha, alpha * gate)
+
+
+class _Guarded(GraphModel):
+    """What both guarded models share: weights of every layer from its own input, with memory of the layer before."""
+
+    def _start(self, hidden: list[int], params: dict[str, Any], dropout: float) -> None:
+        self.params = {**params, "hidden_features": hidden, "dropout": dropout}
+        self.gate = Gate()
+        self.dropout = Dropout(dropout)
+
+    def prepare(self, adj: Adjacency) -> CSR:
+        return CSR(*with_self_loops(adj), symmetric=True)
+
+    def _weights(self, op: CSR, h: Tensor, before: Tensor | None) -> Tensor:
+        alpha = self.gate(op.pattern, similarity_weights(op.pattern, h, op.values))
+        mixed: Tensor = alpha if before is None else MEMORY * before + (1 - MEMORY) * alpha
+        return mixed
+
+
+class GCNGuard(_Guarded):
+    r"""GCN whose edges are weighed by the likeness of their ends.
+
+    :math:`H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\Omega_l H_l W_l + b_l))` with
+    :math:`\Omega_l = \frac12 \Omega_{l-1} + \frac12 \alpha(H_l)`, see :func:`similarity_weights` and :class:`Gate`.
+    Everything happens on existing edges, and gradients pass through it.
+
+    Differs from THUDM/grb, which builds dense similarity matrices, never trains the gate and feeds one layer's weights to the
+    next as its graph. The memory's share is a constant, as the number of parameters in the paper's tables has no room for it.
+
+    Args:
+        in_features: Width of the features.
+        out_features: Classes.
+        hidden_features: Hidden widths, or one width together with ``n_layers``.
+        n_layers: Convolutions, if one width is given.
+        dropout: Rate behind every hidden layer.
+        generator: Draws the weights; torch's global one if not given.
+
+    References:
+        Zhang and Zitnik, *GNNGuard: Defending Graph Neural Networks against Adversarial Attacks*, NeurIPS 2020.
+    """
+
+    name = "gcnguard"
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden_features: int | Sequence[int] = (64, 64),
+        n_layers: int | None = None,
+        dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        hidden = hidden_sizes(hidden_features, n_layers)
+        self._start(hidden, {"in_features": in_features, "out_features": out_features}, dropout)
+        widths = [in_features, *hidden, out_features]
+        self.linears = nn.ModuleList(Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        if generator is not None:
+            self.reset_parameters(generator)
+
+    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        h, weights = dense(x), None
+        for place, linear in enumerate(self.linears):
+            assert isinstance(linear, Linear)
+            weights = self._weights(op, h, weights)
+            h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
+            if place < len(self.linears) - 1:
+                h = relu_dropout(h, self.dropout)
+        return h
+
+
+class GATGuard(_Guarded):
+    r"""GAT whose attention is multiplied by GNNGuard's weights and normalised again.
+
+    Args:
+        in_features: Width of the features.
+        out_features: Classes.
+        hidden_features: Hidden widths of one head, or one width together with ``n_layers``.
+        n_layers: Convolutions, if one width is given.
+        heads: Heads of every layer, the last one included.
+        dropout: Rate behind every hidden layer.
+        generator: Draws the weights; torch's global one if not given.
+
+    Differs from THUDM/grb, whose GATGuard prunes edges but ignores the weights.
+
+    References:
+        Zhang and Zitnik, *GNNGuard: Defending Graph Neural Networks against Adversarial Attacks*, NeurIPS 2020.
+    """
+
+    name = "gatguard"
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden_features: int | Sequence[int] = (64, 64),
+        n_layers: int | None = None,
+        heads: int = 4,
+        dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        hidden = hidden_sizes(hidden_features, n_layers)
+        self._start(hidden, {"in_features": in_features, "out_features": out_features, "heads": heads}, dropout)
+        inputs, outputs = [in_features, *(size * heads for size in hidden)], [*hidden, out_features]
+        self.convs = nn.ModuleList(
+            GATConv(a, b, heads, average=place == len(hidden), dropout=0.0)
+            for place, (a, b) in enumerate(zip(inputs, outputs, strict=True))
+        )
+        if generator is not None:
+            self.reset_parameters(generator)
+
+    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        h, weights = dense(x), None
+        for place, conv in enumerate(self.convs):
+            weights = self._weights(op, h, weights)
+            h = conv(h, CSR(op.pattern, weights))
+            if place < len(self.convs) - 1:
+                h = self.dropout(functional.elu(h))
+        return h
