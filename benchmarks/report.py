@@ -1,6 +1,6 @@
 """Write the tables of the studies into docs/results/README.md, each below the command that prints it.
 
-    python benchmarks/report.py
+python benchmarks/report.py
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ RESULTS = Path(__file__).parent.parent / "docs" / "results"
 def main() -> None:
     page = RESULTS / "README.md"
     clean = accuracy.table(Results(RESULTS / "clean-grb-cora.jsonl", ("model", "seed")))
-    injection = transfer.table(Results(RESULTS / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat")))
+    injection = transfer.table(
+        Results(RESULTS / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat"))
+    )
     text = page.read_text(encoding="utf-8")
     for name, table in {"clean": clean, "injection": injection}.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)

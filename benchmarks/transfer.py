@@ -89,12 +89,20 @@ def table(results: Results) -> str:
                 columns = ("victim_clean", "victim_attacked", "surrogate_clean", "surrogate_attacked")
                 mean = {name: mean_std([row[name] for row in rows]) for name in columns}
                 drop = mean_std([row["victim_clean"] - row["victim_attacked"] for row in rows])
-                lines.append(
-                    f"| {attack} | {steps or '-'} | {mode} | {len(rows)} | {mean['victim_clean'].mean:.1f} | "
-                    f"{mean['victim_attacked'].mean:.1f} ± {mean['victim_attacked'].std:.1f} | {drop.mean:.1f} ± {drop.std:.1f} | "
-                    f"{paper.get((attack, mode), '-')} | {mean['surrogate_clean'].mean:.1f} | "
-                    f"{mean['surrogate_attacked'].mean:.1f} ± {mean['surrogate_attacked'].std:.1f} |"
-                )
+                attacked, white_box = mean["victim_attacked"], mean["surrogate_attacked"]
+                cells = [
+                    attack,
+                    steps or "-",
+                    mode,
+                    len(rows),
+                    f"{mean['victim_clean'].mean:.1f}",
+                    f"{attacked.mean:.1f} ± {attacked.std:.1f}",
+                    f"{drop.mean:.1f} ± {drop.std:.1f}",
+                    paper.get((attack, mode), "-"),
+                    f"{mean['surrogate_clean'].mean:.1f}",
+                    f"{white_box.mean:.1f} ± {white_box.std:.1f}",
+                ]
+                lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
