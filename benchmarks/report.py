@@ -23,8 +23,8 @@ def main() -> None:
     )
     text = page.read_text(encoding="utf-8")
     for name, table in {"clean": clean, "injection": injection}.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
-        text = pattern.sub(lambda match, table=table: match[1] + table + match[2], text)
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = pattern.sub(lambda match, table=table: match[1] + table + "\n" + match[2], text)
     page.write_text(text, encoding="utf-8")
 
 

@@ -14,7 +14,8 @@ from grb.errors import DataError
 
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
-# the graph-free baseline is not in the tables: it gets the settings of GCN
+# the graph-free baseline is not in the tables: it gets the settings of GCN with one hidden layer (with three it
+# overfits: 54 instead of 64 per cent on grb-cora)
 BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln"}
 
 
@@ -56,6 +57,8 @@ def settings(name: str, dataset: str) -> Settings:
         return Settings(full, norm_param, **tables["training"])
     row.pop("parameters", None)
     lr, hidden = row.pop("lr"), row.pop("hidden")
+    if base == "mlp":
+        hidden = hidden[:1]
     return Settings(full, {"hidden_features": hidden, **row, **norm_param}, lr, **tables["training"])
 
 
