@@ -57,5 +57,5 @@ def test_unknown_names_suffixes_and_parameters() -> None:
         split_name("gcn+bn")
     with pytest.raises(DataError, match="does not take"):
         build(settings("gcn", "grb-cora").override(heads=4), 9, 3)
-    assert split_name("GCN+ln") == ("gcn", True)
-    assert split_name("grb.model.torch.gcn:GCN") == ("grb.model.torch.gcn:GCN", False)
+    assert split_name("GCN+ln") == ("gcn", {"ln"})
+    assert split_name("grb.model.torch.gcn:GCN") == ("grb.model.torch.gcn:GCN", set())

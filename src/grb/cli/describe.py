@@ -82,9 +82,9 @@ def model(name: str) -> dict[str, Any]:
     """A model's arguments, the papers' settings for it, and its size with those of grb-cora."""
     from grb.model.build import build, settings, split_name
 
-    base, norm = split_name(name)
+    base, suffixes = split_name(name)
     tables = catalogue.preset("models")
-    variants = [f"{base}+ln"] if norm else [base, f"{base}+ln"]
+    variants = [f"{base}+ln"] if "ln" in suffixes else [base, f"{base}+ln"]
     presets = [
         {"dataset": place, "model": variant, **table[variant]}
         for place, table in tables.items()

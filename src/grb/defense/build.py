@@ -20,13 +20,15 @@ def build_defense(name: str, dataset: str, **changes: Any) -> Training:
         changes: ``lr``, ``epochs``, ``patience``, ``device``, ``on_epoch``; with ``+at`` also ``attack``, ``threat``,
             ``warm_up``, ``every``; everything else goes to the model.
     """
-    base, adversarial = name.removesuffix("+at"), name.endswith("+at")
+    named = settings(name, dataset)
     outer = {key: changes.pop(key) for key in ("device", "on_epoch") if key in changes}
     extra = {
-        key: changes.pop(key) for key in ("attack", "threat", "warm_up", "every") if adversarial and key in changes
+        key: changes.pop(key)
+        for key in ("attack", "threat", "warm_up", "every")
+        if named.adversarial and key in changes
     }
-    chosen = settings(base, dataset).override(**changes)
-    if not adversarial:
+    chosen = named.override(**changes)
+    if not named.adversarial:
         return Training(settings=chosen, **outer)
     given = {key: value for key, value in extra.items() if value is not None}
     table: dict[str, Any] = {} if {"attack", "threat"} <= set(given) else _table_5(dataset)

@@ -1,4 +1,4 @@
-"""Models by name with the papers' settings: ``gcn``, ``gcn+ln``, or ``package.module:Class``."""
+"""Models by name with the papers' settings: ``gcn``, ``gcn+ln``, ``gcn+at``, or ``package.module:Class``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from grb.errors import DataError
 
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
+SUFFIXES = ("ln", "at")
 # the graph-free baseline is not in the tables: it gets the settings of GCN with one hidden layer (with three it
 # overfits: 54 instead of 64 per cent on grb-cora)
 BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln"}
@@ -29,6 +30,11 @@ class Settings:
     epochs: int = 2000
     patience: int = 200
 
+    @property
+    def adversarial(self) -> bool:
+        """Whether the name asks for adversarial training; see ``grb.defense``."""
+        return "at" in split_name(self.model)[1]
+
     def override(self, **changes: Any) -> Settings:
         """With other values for lr, epochs and patience (None keeps ours); all else goes to the model."""
         known = {key: changes.pop(key) for key in ("lr", "epochs", "patience") if changes.get(key) is not None}
@@ -37,21 +43,31 @@ class Settings:
         return replace(self, **known, params={**self.params, **changes})
 
 
-def split_name(name: str) -> tuple[str, bool]:
-    """The catalogue name of a model and whether ``+ln`` asks for its layer norm."""
-    base, plus, suffix = name.partition("+")
-    if plus and suffix != "ln":
-        raise DataError(f"model '{name}' has the suffix '+{suffix}', but only '+ln' is known")
-    return (base if ":" in base else canonical("model", base)), bool(plus)
+def split_name(name: str) -> tuple[str, frozenset[str]]:
+    """The catalogue name of a model and its suffixes: ``ln`` for layer norm, ``at`` for adversarial training.
+
+    >>> split_name("gcn+at")
+    ('gcn', frozenset({'at'}))
+    """
+    base, *suffixes = name.split("+")
+    unknown = [suffix for suffix in suffixes if suffix not in SUFFIXES]
+    if unknown or len(set(suffixes)) != len(suffixes):
+        allowed = " and ".join(f"'+{suffix}'" for suffix in SUFFIXES)
+        raise DataError(
+            f"model '{name}' has the suffix '+{(unknown or suffixes)[0]}', but only {allowed} are known, once each"
+        )
+    return (base if ":" in base else canonical("model", base)), frozenset(suffixes)
 
 
 def settings(name: str, dataset: str) -> Settings:
     """The papers' settings for a model on a dataset (Tables 6 to 10); those of grb-cora for any other dataset."""
-    base, norm = split_name(name)
-    full = f"{base}+ln" if norm else base
+    base, suffixes = split_name(name)
+    full = "+".join([base, *(suffix for suffix in SUFFIXES if suffix in suffixes)])
+    norm = "ln" in suffixes
     norm_param = {"layer_norm": True} if norm else {}
     tables = preset("models")
-    listed = BORROWED.get(full, full)
+    plain = f"{base}+ln" if norm else base
+    listed = BORROWED.get(plain, plain)
     row = copy.deepcopy(tables.get(dataset, {}).get(listed) or tables[FALLBACK].get(listed))
     if row is None:  # a model that the tables do not have keeps its own defaults
         return Settings(full, norm_param, **tables["training"])
