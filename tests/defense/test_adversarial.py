@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import grb
+from grb.attack.injection import FGSM
+from grb.dataset import Dataset
+from grb.defense import build_defense
+from grb.errors import DataError
+from grb.model.layers import Dropout
+from grb.threat import Injection
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return grb.load_dataset("synth-tiny")
+
+
+def same(first: torch.nn.Module, second: torch.nn.Module) -> bool:
+    pairs = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_nothing_injected_is_plain_training_bit_for_bit(dataset: Dataset) -> None:
+    nothing = {"threat": Injection(0, 0, (-1.0, 1.0)), "attack": FGSM(n_epoch=0), "warm_up": 0}
+    plain = grb.train("mlp", dataset, epochs=8, seed=3, dropout=0.0)
+    adversarial = grb.train("mlp+at", dataset, epochs=8, seed=3, dropout=0.0, **nothing)
+    assert same(plain, adversarial)
+
+
+def test_the_same_seed_gives_the_same_weights(dataset: Dataset) -> None:
+    first, second = (grb.train("gcn+at", dataset, epochs=8, warm_up=2, seed=1) for _ in range(2))
+    assert same(first, second)
+    assert not same(first, grb.train("gcn", dataset, epochs=8, seed=1))
+
+
+def test_dropout_is_on_in_every_step_and_off_in_every_attack(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[bool] = []
+    attacks: list[bool] = []
+    forward = Dropout.forward
+
+    def spy(self: Dropout, x: Tensor) -> Tensor:
+        steps.append(self.training)
+        return forward(self, x)
+
+    class Spy:
+        def __call__(self, scene, *, generator):
+            attacks.append(scene.model.training)
+            return FGSM(n_epoch=1)(scene, generator=generator)
+
+    monkeypatch.setattr(Dropout, "forward", spy)
+    grb.train("gat+at", dataset, epochs=6, warm_up=2, attack=Spy(), hidden_features=[8])
+    assert attacks == [False] * 4
+    # one hidden layer: a training pass has a dropout layer per step, and each of the six steps has it on
+    assert sum(steps) >= 6
+
+
+def test_the_best_epoch_is_after_the_warm_up(dataset: Dataset) -> None:
+    _, fit = grb.train_with_history("gcn+at", dataset, epochs=12, warm_up=10, seed=0)
+    assert fit.best_epoch >= 10
+
+
+def test_injected_nodes_have_no_label(dataset: Dataset) -> None:
+    defense = build_defense("gcn+at", dataset.name, warm_up=0)
+    view = dataset.defender_view()
+    graph, ids = view.training_graph()
+    model = grb.train("gcn", dataset, epochs=2)
+    attacked = defense.options()["augment"](model, graph, ids, 0, torch.Generator().manual_seed(0))
+    assert attacked.n == graph.n + 3
+    assert (attacked.y[graph.n :] == -1).all()
+    assert torch.equal(attacked.y[: graph.n], graph.y)
+
+
+def test_bad_numbers_are_refused(dataset: Dataset) -> None:
+    with pytest.raises(DataError, match="warm_up is -1"):
+        grb.train("gcn+at", dataset, warm_up=-1)
+    with pytest.raises(DataError, match="only '\\+ln' and '\\+at'"):
+        grb.train("gcn+xy", dataset)
