@@ -143,3 +143,49 @@ def test_five_lines_on_grb_cora() -> None:
     model = grb.train("gcn", made, seed=0, epochs=60)
     scores = grb.evaluate(model, made)
     assert scores["easy"] < scores["medium"] < scores["hard"] and scores["full"] > 0.8
+
+
+def test_a_model_for_other_features_is_refused_in_one_sentence() -> None:
+    model = grb.train("gcn", dataset(), **SMALL)
+    other = grb.load_dataset("synth-tiny")
+    with pytest.raises(DataError, match="a gcn for 3 features, but the graph has 24"):
+        grb.evaluate(model, other)
+    with pytest.raises(DataError, match="a gcn for 3 features, but the graph has 24"):
+        grb.run_attack("fgsm", model, other, iterations=1)
+
+
+def test_names_in_place_of_values_are_refused_with_advice() -> None:
+    made = dataset()
+    model = grb.train("gcn", made, **SMALL)
+    wrong: Any = "synth-tiny"
+    for call in (
+        lambda: grb.train("gcn", wrong),
+        lambda: grb.evaluate(model, wrong),
+        lambda: grb.run_attack("rnd", model, wrong),
+    ):
+        with pytest.raises(DataError, match=r"dataset is a str, but a Dataset is needed; grb.load_dataset"):
+            call()
+    file: Any = "model.safetensors"
+    with pytest.raises(DataError, match=r"model is a str, but a trained model is needed; grb.load_model"):
+        grb.evaluate(file, made)
+    edit: Any = "edit.npz"
+    with pytest.raises(DataError, match=r"edit is a str, but a GraphEdit .* is needed; grb.GraphEdit.load"):
+        grb.evaluate(model, made, edit)
+
+
+def test_an_unknown_kind_of_knowledge_is_refused() -> None:
+    model = grb.train("gcn", grb.load_dataset("synth-tiny"), **SMALL)
+    with pytest.raises(DataError, match="knowledge is 'black-box', but 'white-box' or 'transfer' is needed"):
+        grb.run_attack("rnd", model, grb.load_dataset("synth-tiny"), knowledge="black-box")  # type: ignore[arg-type]
+
+
+def test_a_class_in_place_of_a_name_and_a_device_that_is_not_there_are_refused() -> None:
+    made, wrong = dataset(), nn.Linear
+    with pytest.raises(DataError, match=r"model is a type, but a name such as 'gcn' is needed; grb.trainer.fit trains"):
+        grb.train(wrong, made)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="device 'gpu' cannot be used here"):
+        grb.train("gcn", made, device="gpu", **SMALL)
+    for name in (None, 3):
+        for load in (grb.load_dataset, grb.Dataset):
+            with pytest.raises(UnknownName, match=f"no dataset '{name}'"):
+                load(name)  # type: ignore[arg-type]

@@ -94,6 +94,12 @@ def train_with_history(
     """As :func:`train`, and how it went."""
     if train_mode not in ("inductive", "transductive"):
         raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
+    _check_dataset(dataset)
+    if not isinstance(model, str):
+        raise DataError(
+            f"model is a {type(model).__name__}, but a name such as 'gcn' is needed; grb.trainer.fit trains any module"
+        )
+    check_device(device)
     view = dataset.defender_view() if train_mode == "inductive" else dataset.transductive_view()
     defense = build_defense(model, dataset.name, device=device, on_epoch=on_epoch, **changes)
     return defense.fit_with_history(view, seed=seed)
@@ -107,8 +113,18 @@ def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult 
         dataset: The dataset with true labels.
         edit: Applied to the graph first; scores are those under attack then. An attack's result is taken as its edit.
     """
+    _check_dataset(dataset)
+    if not isinstance(model, nn.Module):
+        raise DataError(
+            f"model is a {type(model).__name__}, but a trained model is needed; grb.load_model reads a file"
+        )
     if isinstance(edit, AttackResult):
         edit = edit.edit
+    if edit is not None and not isinstance(edit, GraphEdit):
+        raise DataError(
+            f"edit is a {type(edit).__name__}, but a GraphEdit or an attack's result is needed; "
+            "grb.GraphEdit.load reads a file"
+        )
     graph = dataset.graph if edit is None else dataset.graph.apply(edit)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     logits = predict(model, graph.to(device)).cpu()
@@ -155,6 +171,7 @@ def run_attack(
     >>> evaluate(model, dataset, result)["full"] <= evaluate(model, dataset)["full"]
     True
     """
+    _check_dataset(dataset)
     mode = mode or dataset.mode
     made = build_attack(attack, dataset.name, **params) if isinstance(attack, str) else attack
     if params and not isinstance(attack, str):
@@ -162,3 +179,19 @@ def run_attack(
     limits = threat if threat is not None else Injection.preset(dataset.name, mode)
     scene = Scene(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
     return run_checked(made, scene, seed=seed)
+
+
+def check_device(device: str | torch.device) -> None:
+    """Refuse a device that torch does not know or cannot use here."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise DataError(f"device '{device}' cannot be used here ({reason}); `grb doctor` shows what there is") from None
+
+
+def _check_dataset(dataset: Dataset) -> None:
+    if not isinstance(dataset, Dataset):
+        raise DataError(
+            f"dataset is a {type(dataset).__name__}, but a Dataset is needed; grb.load_dataset makes one of a name"
+        )

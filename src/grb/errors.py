@@ -49,14 +49,21 @@ class UnknownName(GRBError, KeyError):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, advice: str | None = None) -> None:
-        near = difflib.get_close_matches(name, list(known), n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        near = _nearest(name, known)
+        hint = f" Did you mean '{near}'?" if near else ""
         shown = name if len(name) <= 80 else name[:77] + "..."
         self.sentence = f"no {kind} '{shown}'.{hint} {advice or f'`grb ls {kind}s` shows all names.'}"
         super().__init__(self.sentence)
 
     def __str__(self) -> str:
         return self.sentence
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like another one; swapped letters ('gnc') weigh less than other ones ('sgc')."""
+    near = difflib.get_close_matches(name.lower(), list(known))
+    same_letters = [each for each in near if sorted(each) == sorted(name.lower())]
+    return next(iter(same_letters or near), None)
 
 
 class MissingExtra(GRBError, ImportError):

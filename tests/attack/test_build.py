@@ -32,7 +32,7 @@ def test_general_names_reach_every_iterative_attack() -> None:
     assert build_attack("fgsm", "grb-cora", n_epoch=7, epsilon=0.5) == FGSM(n_epoch=7, epsilon=0.5)
     assert build_attack("rnd", "grb-cora") == build_attack("random", "grb-cora") == RND()
     assert build_attack("grb.attack.injection.fgsm:FGSM", "grb-cora") == FGSM()
-    with pytest.raises(DataError, match="attack 'rnd' has no iterations"):
+    with pytest.raises(DataError, match="attack 'rnd' has no iterations; leave that out"):
         build_attack("rnd", "grb-cora", iterations=7)
 
 

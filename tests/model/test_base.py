@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,16 @@ def test_evaluating_restores_every_modules_own_mode() -> None:
 def test_module_without_prepare_is_refused_with_advice() -> None:
     with pytest.raises(DataError, match="a Linear has no prepare"):
         predict(nn.Linear(3, 2), graph())
+
+
+@pytest.mark.parametrize("wrong", ["64", [8, 0], [], [8.5], ["8"], None])
+def test_hidden_widths_that_are_none_are_refused(wrong: object) -> None:
+    with pytest.raises(DataError, match=r"hidden sizes are .*, but .* positive whole numbers .* needed"):
+        GCN(3, 2, wrong)  # type: ignore[arg-type]
+
+
+def test_hidden_widths_may_be_numpy_integers() -> None:
+    assert GCN(3, 2, np.array([8, 4])).params["hidden_features"] == [8, 4]  # type: ignore[arg-type]
 
 
 def test_dropout_rate_is_for_the_inside_only() -> None:

@@ -57,5 +57,7 @@ def test_unknown_names_suffixes_and_parameters() -> None:
         split_name("gcn+bn")
     with pytest.raises(DataError, match="does not take"):
         build(settings("gcn", "grb-cora").override(heads=4), 9, 3)
-    assert split_name("GCN+ln") == ("gcn", {"ln"})
+    with pytest.raises(DataError, match=r"'sgc\+ln' does not take 'layer_norm'; it takes in_features, out_features, k"):
+        build(settings("sgc+ln", "grb-cora"), 9, 3)
+    assert split_name("GCN+ln") == split_name("gcn+LN") == ("gcn", {"ln"})
     assert split_name("grb.model.torch.gcn:GCN") == ("grb.model.torch.gcn:GCN", set())

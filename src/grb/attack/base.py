@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
 from grb.graph.validate import check_ids
-from grb.model.base import predict
+from grb.model.base import check_features, predict
 from grb.threat import Injection, Threat
 
 Knowledge = Literal["white-box", "transfer", "none"]
@@ -159,7 +158,11 @@ def _taken_over(edit: GraphEdit) -> GraphEdit:
 
 
 def peak_megabytes() -> float:
-    """Largest resident memory of this process so far."""
+    """Largest resident memory of this process so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2**20 if sys.platform == "darwin" else peak / 1024
 
@@ -168,6 +171,10 @@ def _check_scene(scene: Scene) -> None:
     if scene.graph.ptr is not None:
         raise DataError("a collection cannot be attacked at once; attack its graphs one by one (graphs(i, i + 1))")
     check_ids(scene.targets, scene.graph.n, "the list of targets")
+    if scene.knowledge not in get_args(Knowledge):
+        raise DataError(f"knowledge is {scene.knowledge!r}, but 'white-box' or 'transfer' is needed")
+    if scene.model is not None:
+        check_features(scene.model, scene.graph)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
         if own is not None and value is not None and own not in given:
             given[own] = value
         elif own is None and general in changes and changes[general] is not None:
-            raise DataError(f"attack '{name}' has no {general}")
+            raise DataError(f"attack '{name}' has no {general}; leave that out, or choose an attack that takes steps")
     limits = sorted(set(given) & {field.name for field in fields(Limits)})
     if limits:
         raise DataError(

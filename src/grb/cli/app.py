@@ -66,7 +66,8 @@ def _sentence(error: Exception) -> str | None:
     if message is not None:
         ctx = getattr(error, "ctx", None)
         hint = f" `{ctx.command_path} --help` shows what it takes." if ctx is not None else ""
-        return str(message()).rstrip().rstrip(".") + "." + hint
+        words = str(message()).rstrip().rstrip(".")
+        return (words if words.endswith("?") else f"{words}.") + hint
     if isinstance(error, GRBError):
         return str(error)
     if isinstance(error, OSError):

@@ -73,7 +73,9 @@ def train(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL", help="Models of `grb ls models`; +ln adds layer norm.", autocompletion=names("model")
+            metavar="MODEL",
+            help="Models of `grb ls models`; +ln adds layer norm, +at adversarial training.",
+            autocompletion=names("model"),
         ),
     ],
     dataset: Annotated[str, typer.Option("--dataset", "-d", help="Dataset.", autocompletion=names("dataset"))],
@@ -119,10 +121,11 @@ def train(
     chosen_mode = _train_mode(train_mode)
     import torch
 
+    from grb.api import check_device
     from grb.dataset import load_dataset
 
     use_machine(threads)
-    _check_device(device)
+    check_device(device)
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
     if mode is not None:
         loaded.test_ids(mode)
@@ -188,16 +191,6 @@ def _train_mode(given: str) -> Literal["inductive", "transductive"]:
     if given == "transductive":
         return "transductive"
     raise DataError(f"--train-mode is '{given}', but inductive or transductive is needed")
-
-
-def _check_device(device: str) -> None:
-    import torch
-
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0][:100]
-        raise DataError(f"device '{device}' cannot be used here ({reason}); `grb doctor` shows what there is") from None
 
 
 def _prepare(

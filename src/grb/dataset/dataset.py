@@ -85,7 +85,7 @@ class Dataset:
         mode: str = "full",
         feat_norm: str | None = "arctan",
     ) -> None:
-        if ":" in name:
+        if ":" in str(name):
             raise DataError(f"'{name}' is an import path; load_dataset takes those, Dataset takes catalogue names")
         name = canonical("dataset", name)
         if name in registry.EMBEDDED:

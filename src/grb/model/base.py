@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -121,14 +122,25 @@ def hidden_sizes(hidden_features: int | Sequence[int], n_layers: int | None) -> 
             n_layers = 2
         sizes = [hidden_features] * (n_layers - 1)
     else:
-        sizes = [int(size) for size in hidden_features]
+        sizes = _whole(hidden_features)
         if n_layers is not None and n_layers != len(sizes) + 1:
             raise DataError(
                 f"n_layers={n_layers} does not fit {len(sizes)} hidden sizes, which make {len(sizes) + 1} layers"
             )
     if not sizes or min(sizes) < 1:
-        raise DataError(f"hidden sizes are {sizes}, but at least one and all positive are needed")
+        raise _no_sizes(sizes)
     return sizes
+
+
+def _whole(sizes: Sequence[int]) -> list[int]:
+    try:
+        return [operator.index(size) for size in sizes]
+    except TypeError:
+        raise _no_sizes(sizes) from None
+
+
+def _no_sizes(given: object) -> DataError:
+    return DataError(f"hidden sizes are {given!r}, but one or more positive whole numbers are needed, as in [64, 64]")
 
 
 @contextmanager
@@ -145,10 +157,21 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def predict(model: nn.Module, graph: Graph) -> Tensor:
-    """Logits of every node in evaluation mode, [n, classes]."""
+    """Logits of every node in evaluation mode, [n, classes]; a model made for other features is refused."""
+    check_features(model, graph)
     with evaluating(model):
         logits: Tensor = model(graph.x, prepare(model, graph.adj))
     return logits
+
+
+def check_features(model: nn.Module, graph: Graph) -> None:
+    """Refuse a model of ours that was made for another number of features, before torch complains about a product."""
+    needed = model.params.get("in_features") if isinstance(model, GraphModel) else None
+    if isinstance(model, GraphModel) and needed not in (None, graph.num_features):
+        raise DataError(
+            f"the model is a {model.name} for {needed} features, but the graph has {graph.num_features}; "
+            "give it the dataset it was trained on"
+        )
 
 
 def prepare(model: nn.Module, adj: Adjacency) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,7 +50,8 @@ def split_name(name: str) -> tuple[str, frozenset[str]]:
     >>> split_name("gcn+at")
     ('gcn', frozenset({'at'}))
     """
-    base, *suffixes = name.split("+")
+    base, *given = name.split("+")
+    suffixes = [suffix.lower() for suffix in given]
     unknown = [suffix for suffix in suffixes if suffix not in SUFFIXES]
     if unknown or len(set(suffixes)) != len(suffixes):
         allowed = " and ".join(f"'+{suffix}'" for suffix in SUFFIXES)
@@ -87,5 +89,11 @@ def build(chosen: Settings, in_features: int, out_features: int, generator: torc
         with torch.random.fork_rng(devices=[], enabled=generator is not None):
             model: nn.Module = maker(in_features, out_features, **chosen.params, generator=generator)
     except TypeError as error:
-        raise DataError(f"model '{chosen.model}' does not take these parameters: {error}") from None
+        accepted = [key for key in inspect.signature(maker).parameters if key != "generator"]
+        unknown = sorted(set(chosen.params) - set(accepted))
+        if not unknown:
+            raise DataError(f"model '{chosen.model}' does not take these parameters: {error}") from None
+        raise DataError(
+            f"model '{chosen.model}' does not take '{unknown[0]}'; it takes {', '.join(accepted)}"
+        ) from None
     return model

@@ -270,3 +270,13 @@ def test_the_second_layer_matters_to_a_model_of_two_layers() -> None:
     x = torch.randn(20, 3, generator=drawn(), requires_grad=True)
     (gradient,) = torch.autograd.grad(forward(x)[:, 0].square().sum(), x)
     assert (gradient[18:].abs().sum(1) > 0).all()
+
+
+def test_distinct_draws_of_large_sites_are_distinct_and_uniform() -> None:
+    from grb.attack.injection.edges import _distinct
+
+    chosen = _distinct(10, 4000, 4, torch.Generator().manual_seed(0))
+    assert (chosen.sort(dim=1).values.diff(dim=1) > 0).all()
+    counts = torch.bincount(chosen.flatten(), minlength=10)
+    # 1600 expected in each of ten places; five standard deviations of a hypergeometric count
+    assert (counts - 1600).abs().max() < 5 * (4000 * 0.4 * 0.6) ** 0.5

@@ -53,6 +53,9 @@ EdgeRule = Callable[[Site, int, torch.Generator], Tensor]
 
 def random_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
     """Every new node takes distinct targets uniformly at random."""
+    # one random number per node and target is the simplest way, but at large sizes it is slower than the attack itself
+    if count * len(site.targets) > CHUNK and site.width * 2 <= len(site.targets):
+        return site.join(_distinct(len(site.targets), count, site.width, generator))
     rows = max(1, CHUNK // max(1, len(site.targets)))
     chosen = [
         torch.rand(min(rows, count - start), len(site.targets), generator=generator).topk(site.width).indices
@@ -168,6 +171,19 @@ def _fewest_first(degrees: Tensor, limit: int) -> Tensor:
         open_ = open_ & (degrees < limit)
         open_[node] = False
     return torch.cat(pairs, dim=1) if pairs else torch.empty(2, 0, dtype=torch.int64)
+
+
+def _distinct(population: int, count: int, width: int, generator: torch.Generator) -> Tensor:
+    """Rows of distinct places below ``population``, uniformly at random: repeated ones are drawn again, [count, width]."""
+    chosen = torch.randint(population, (count, width), generator=generator)
+    while True:
+        ordered, order = chosen.sort(dim=1, stable=True)
+        repeated = torch.zeros_like(chosen, dtype=torch.bool)
+        repeated.scatter_(1, order[:, 1:], ordered[:, 1:] == ordered[:, :-1])
+        missing = int(repeated.sum())
+        if not missing:
+            return chosen
+        chosen[repeated] = torch.randint(population, (missing,), generator=generator)
 
 
 def _in_turn(order: Tensor, count: int, width: int) -> Tensor:

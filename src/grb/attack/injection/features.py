@@ -64,13 +64,13 @@ class _BestIterate:
 class SignAscent:
     r"""Signed gradient steps, :math:`x \leftarrow \mathrm{clip}(x + \epsilon\, \mathrm{sign}(\nabla_x L))`.
 
-    New rows start at ``noise`` times the upper end of the range times a standard normal; with 0 they start at zero, moved
-    into the range. The best iterate is returned, not the last.
+    New rows start at ``noise`` times the larger end of the range times a standard normal; with 0 they start at zero,
+    moved into the range. The best iterate is returned, not the last.
 
     Args:
         epsilon: Step.
         steps: Number of steps.
-        noise: Deviation of the start, relative to the upper end of the range.
+        noise: Deviation of the start, relative to the larger end of the range.
         patience: Stop after so many steps without a lower accuracy; None never.
     """
 
@@ -82,7 +82,7 @@ class SignAscent:
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         start = torch.zeros_like(so_far)
         if self.noise:
-            start = torch.randn(so_far.shape, generator=generator) * (self.noise * limits[1])
+            start = torch.randn(so_far.shape, generator=generator) * (self.noise * max(map(abs, limits)))
         x = torch.where(so_far.isnan(), start, so_far).clamp(*limits)
         best = _BestIterate(self.patience)
         for _ in range(self.steps):
