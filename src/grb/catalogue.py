@@ -111,7 +111,7 @@ def canonical(kind: str, name: str) -> str:
 
 def resolve(kind: str, name: str) -> Any:
     """The class or function behind a name or a ``"package.module:Attribute"``."""
-    target = name if ":" in name else entries(kind)[canonical(kind, name)].target
+    target = name if ":" in str(name) else entries(kind)[canonical(kind, name)].target
     module, _, attribute = target.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
