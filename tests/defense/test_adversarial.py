@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -78,3 +80,8 @@ def test_bad_numbers_are_refused(dataset: Dataset) -> None:
         grb.train("gcn+at", dataset, warm_up=-1)
     with pytest.raises(DataError, match="only '\\+ln' and '\\+at'"):
         grb.train("gcn+xy", dataset)
+
+
+def test_a_checkpoint_remembers_how_the_model_was_trained(dataset: Dataset, tmp_path: Path) -> None:
+    model = grb.train("gcn+at", dataset, epochs=2, warm_up=1)
+    assert grb.load_model(grb.save_model(model, tmp_path / "model.safetensors")).title == "gcn+at"

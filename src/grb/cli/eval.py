@@ -80,7 +80,7 @@ def dataset_title(dataset: Dataset) -> str:
 
 
 def model_title(model: GraphModel) -> str:
-    return f"{model.name}+ln" if model.params.get("layer_norm") else model.name
+    return model.title
 
 
 def trained_on(file: Path, meta: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from torch import nn
 
 from grb.dataset.view import View
 from grb.errors import DataError
+from grb.model.base import GraphModel
 from grb.model.build import Settings, build
 from grb.trainer import Epoch, Fit, fit
 
@@ -58,6 +59,8 @@ class Training:
             on_epoch=self.on_epoch,
             **self.options(),
         )
+        if isinstance(model, GraphModel):
+            model.trained_as = self.settings.model
         return model, result
 
 

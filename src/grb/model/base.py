@@ -67,6 +67,8 @@ class GraphModel(nn.Module):
 
     name: ClassVar[str]
     params: Mapping[str, Any]
+    trained_as: str | None = None
+    """The full name that the training was asked for, such as ``gcn+ln+at``."""
 
     def prepare(self, adj: Adjacency) -> Any:
         raise NotImplementedError
@@ -82,6 +84,11 @@ class GraphModel(nn.Module):
         """Draw new weights; without a generator torch's global one is used, as usual in torch."""
         for module in self.children():
             _reset(module, generator)
+
+    @property
+    def title(self) -> str:
+        """Name for tables: how it was trained, or at least whether it has the layer norm."""
+        return self.trained_as or (f"{self.name}+ln" if self.params.get("layer_norm") else self.name)
 
     @property
     def num_parameters(self) -> int:

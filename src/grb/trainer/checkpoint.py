@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -34,7 +35,15 @@ def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> P
     if not isinstance(model, GraphModel):
         raise DataError(f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved")
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    spec = {"format": FORMAT, "version": __version__, "model": model.name, "params": dict(model.params), "meta": meta}
+    spec: dict[str, Any] = {
+        "format": FORMAT,
+        "version": __version__,
+        "model": model.name,
+        "params": dict(model.params),
+        "meta": meta,
+    }
+    if model.trained_as is not None:
+        spec["trained_as"] = model.trained_as
     text = json.dumps(spec, sort_keys=True, allow_nan=False)
     data = save(tensors, metadata={"grb": text})
 
@@ -72,6 +81,7 @@ def load_model_with_meta(path: str | os.PathLike[str]) -> tuple[GraphModel, dict
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise DataError(f"weight '{name}' of {path} holds NaN or infinite values")
     model.load_state_dict(tensors, assign=True)
+    model.trained_as = spec.get("trained_as")
     return model.eval(), spec["meta"]
 
 
@@ -86,6 +96,8 @@ def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
             raise ValueError("no params or meta")
         if not isinstance(spec.get("model"), str) or not isinstance(spec.get("format"), int):
             raise ValueError("no model or format")
+        if "trained_as" in spec and not _is_name(spec["trained_as"]):
+            raise ValueError("trained_as is no name")
     except (KeyError, ValueError, RecursionError) as error:
         raise DataError(
             f"{path} does not say which model it is ({error}); only files that grb wrote are read"
@@ -95,6 +107,10 @@ def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
     if ":" in spec["model"]:
         raise DataError(f"{path} names code '{spec['model'][:60]}' instead of a catalogued model; it is not imported")
     return spec
+
+
+def _is_name(text: Any) -> bool:
+    return isinstance(text, str) and re.fullmatch(r"[\w.:+-]{1,80}", text) is not None
 
 
 def _rebuild(path: Path, spec: dict[str, Any], shapes: Mapping[str, list[int]]) -> GraphModel:
