@@ -5,63 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from grb.catalogue import canonical, preset, resolve
 from grb.dataset import registry, storage
-from grb.dataset.split import difficulty_split
+from grb.dataset.partition import DIFFICULTIES, Split, by_degree, difficulty, given_parts
 from grb.dataset.view import View
-from grb.errors import DataError, MissingDataset, UnknownName
+from grb.errors import DataError, MissingDataset
 from grb.graph import FeatureScale, Graph, adjacency_from_csr, convert
 from grb.graph.validate import Mode as Strictness
-from grb.graph.validate import check_ids
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-Difficulty = Literal["easy", "medium", "hard", "full"]
-DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard", "full")
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Disjoint ids of training, validation and test nodes; the test nodes by difficulty, ``full`` being all of them."""
-
-    train: Tensor
-    val: Tensor
-    test: Mapping[str, Tensor]
-
-    @classmethod
-    def build(cls, train: Any, val: Any, test: Mapping[str, Any], n: int) -> Split:
-        """A checked split; without ``full`` the union of the other test sets becomes it."""
-        unknown = set(test) - set(DIFFICULTIES)
-        if unknown:
-            raise UnknownName(
-                "difficulty", sorted(unknown)[0], DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}."
-            )
-        parts = {name: check_ids(ids, n, f"test set '{name}'") for name, ids in test.items()}
-        bands = [ids for name, ids in parts.items() if name != "full"]
-        if "full" not in parts:
-            parts["full"] = torch.cat(bands).sort().values if bands else torch.empty(0, dtype=torch.int64)
-        elif bands and not torch.isin(torch.cat(bands), parts["full"]).all():
-            raise DataError("a test set holds nodes that are not in the full test set")
-        checked = cls(check_ids(train, n, "the training set"), check_ids(val, n, "the validation set"), parts)
-        together = torch.cat([checked.train, checked.val, parts["full"]])
-        if len(together.unique()) != len(together):
-            raise DataError("training, validation and test sets overlap, but must be disjoint")
-        if not len(checked.train):
-            raise DataError("the training set is empty, but at least one training node is needed")
-        return checked
-
-    def tensors(self) -> list[Tensor]:
-        return [self.train, self.val, *(self.test[name] for name in sorted(self.test))]
 
 
 class Dataset:
@@ -109,7 +69,7 @@ class Dataset:
         synthetic: bool,
     ) -> None:
         self.name = name
-        self.mode = _difficulty(mode)
+        self.mode = difficulty(mode)
         self.synthetic = synthetic
         self.split = split
         self.notes = tuple(notes)
@@ -224,10 +184,10 @@ class Dataset:
         if graph.y is None:
             raise DataError("a dataset needs labels, but none were given")
         if split is None:
-            chosen = _difficulty_split(graph, seed)
+            chosen = by_degree(graph, seed)
             notes = [*notes, f"split by the paper's scheme with seed {seed}"]
         else:
-            chosen = _given_split(split, graph.n)
+            chosen = given_parts(split, graph.n)
         dataset = cls.__new__(cls)
         dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm, synthetic=False)
         return dataset
@@ -276,7 +236,7 @@ class Dataset:
 
     def test_ids(self, mode: str) -> Tensor:
         """Ids of the test nodes of a difficulty."""
-        if _difficulty(mode) not in self.split.test:
+        if difficulty(mode) not in self.split.test:
             raise DataError(f"dataset '{self.name}' has no {mode} test set; it has {', '.join(self.split.test)}")
         return self.split.test[mode]
 
@@ -353,7 +313,7 @@ class Dataset:
         """The same dataset with another difficulty."""
         other = Dataset.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.__dict__["mode"] = _difficulty(mode)
+        other.__dict__["mode"] = difficulty(mode)
         return other
 
     def fingerprint(self) -> str:
@@ -394,12 +354,6 @@ def _check_labelled(labels: Tensor, split: Split) -> None:
     if labels.dim() == 1 and (labels[used] < 0).any():
         node = int(used[labels[used] < 0][0])
         raise DataError(f"node {node} is in the split, but its label is hidden (-1); leave it out or give its label")
-
-
-def _difficulty(mode: str) -> Difficulty:
-    if mode not in DIFFICULTIES:
-        raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
-    return mode
 
 
 def _embedded(name: str) -> tuple[Graph, Split, list[str]]:
@@ -452,32 +406,3 @@ def _check_statistics(name: str, graph: Graph) -> None:
 def _classes(graph: Graph) -> int:
     labels = cast(Tensor, graph.y)
     return int(labels.max()) + 1 if labels.dim() == 1 else int(labels.shape[1])
-
-
-def _difficulty_split(graph: Graph, seed: int) -> Split:
-    index = difficulty_split(graph.adj.degrees.numpy(), np.random.default_rng(seed))
-    bands: dict[str, Any] = {band: index[f"index_test_{band}"] for band in DIFFICULTIES[:3]}  # type: ignore[literal-required]
-    return Split.build(index["index_train"], index["index_val"], bands, graph.n)
-
-
-def _given_split(split: Mapping[str, Any], n: int) -> Split:
-    allowed = {"train", "val", "test", *DIFFICULTIES}
-    unknown = sorted(set(split) - allowed)
-    if unknown:
-        raise UnknownName("part of a split", unknown[0], allowed, advice=f"Allowed: {', '.join(sorted(allowed))}.")
-    if "train" not in split:
-        raise DataError("a split needs 'train'")
-    if "test" in split and "full" in split:
-        raise DataError("a split has 'test' and 'full', which are two names of the same set; give one")
-    parts = {name: _ids(ids, n, name) for name, ids in split.items()}
-    test = {("full" if name == "test" else name): ids for name, ids in parts.items() if name not in ("train", "val")}
-    return Split.build(parts["train"], parts.get("val", []), test, n)
-
-
-def _ids(given: Any, n: int, name: str) -> Any:
-    array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
-    if array.dtype != np.bool_:
-        return array
-    if array.shape != (n,):
-        raise DataError(f"mask '{name}' has shape {list(array.shape)}, but [{n}] is needed")
-    return np.flatnonzero(array)
