@@ -12,6 +12,9 @@ from grb.catalogue import canonical, resolve
 from grb.errors import DataError, UnknownName
 from grb.threat import injection_table
 
+# what attacks call the numbers that every iterative one has
+OWN_NAMES = {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}
+
 
 def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
     """An attack with Table 12's step and number of iterations for the dataset; ``changes`` go to its constructor.
@@ -23,7 +26,7 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
     # an attack's own preset, such as SPEIT's "kddcup", comes with its own step and iterations
     table = _table(dataset) if changes.get("preset", "grb") == "grb" else {}
     given = {**table, **{key: value for key, value in changes.items() if value is not None}}
-    for general, names in {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}.items():
+    for general, names in OWN_NAMES.items():
         value = given.pop(general, None)
         own = next((own for own in names if own in accepted), None)
         if own is not None and value is not None and own not in given:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from grb.threat import Injection
 
 FAILED = 1
-# what an attack calls the numbers of --iterations and --step
-OWN_NAMES = {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +253,7 @@ def _range(text: str) -> tuple[float, float]:
 
 def _build(chosen: list[str], dataset: Dataset, changes: dict[str, Any]) -> dict[str, Attack]:
     """The attacks; one without steps leaves --iterations and --step to the others, and says so."""
-    from grb.attack.build import build_attack
+    from grb.attack.build import OWN_NAMES, build_attack
 
     made = {}
     for name in chosen:
