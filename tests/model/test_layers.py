@@ -13,7 +13,7 @@ from torch import Tensor
 from grb.errors import DataError
 from grb.graph import adjacency_from_edges
 from grb.graph.edit import sparse_features
-from grb.model.layers import Dropout, Linear, keep_mask
+from grb.model.layers import Dropout, Linear, random_bits, relu_dropout
 
 RATES = [0.5, 0.1, 0.999, 0.25, 1 / 3]
 SHAPE = (1000, 600)
@@ -48,7 +48,7 @@ def test_keep_rate(p: float) -> None:
 @pytest.mark.parametrize("p", RATES)
 def test_expectation_is_kept_exactly_and_the_mean_statistically(p: float) -> None:
     q = rounded(p)
-    _, scale = keep_mask(torch.Size([8]), p, torch.device("cpu"), None)
+    _, _, scale = random_bits(torch.Size([8]), p, torch.device("cpu"), None)
     assert scale * (1 - q) == pytest.approx(1, abs=1e-12)
     layer = Dropout(p, torch.Generator().manual_seed(1))
     mean = float(layer(torch.ones(SHAPE)).double().mean())
@@ -181,3 +181,12 @@ def test_sparse_features_multiply_like_dense_ones_inside_an_adjacency() -> None:
     x = torch.eye(4, 6)
     weight = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(op @ (sparse_features(x) @ weight), (op @ torch.eye(4)) @ x @ weight)
+
+
+def test_relu_and_dropout_in_one_step_equal_the_two() -> None:
+    x = torch.randn(40, 30, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
+    together = relu_dropout(x, Dropout(0.25, torch.Generator().manual_seed(3)))
+    apart = Dropout(0.25, torch.Generator().manual_seed(3))(torch.relu(x))
+    torch.testing.assert_close(together, apart)
+    grad = torch.randn(40, 30, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    torch.testing.assert_close(*(torch.autograd.grad(y, x, grad)[0] for y in (together, apart)))

@@ -69,47 +69,63 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        keep, scale = keep_mask(x.shape, self.p, x.device, self.generator)
-        dropped: Tensor = _MaskedScale.apply(x, keep, scale)  # type: ignore[no-untyped-call]
+        dropped: Tensor = _Dropped.apply(x, *self.draw(x), False)  # type: ignore[no-untyped-call]
         return dropped
+
+    def draw(self, x: Tensor) -> tuple[Tensor, float, float]:
+        """Random numbers for the entries of ``x``, the threshold from which an entry survives, and its factor."""
+        return random_bits(x.shape, self.p, x.device, self.generator)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
 def relu_dropout(x: Tensor, dropout: Dropout) -> Tensor:
-    """``dropout(relu(x))`` that keeps one byte per entry for the backward pass instead of two tensors."""
+    """``dropout(relu(x))`` in one step, which keeps a byte per entry beside its result for the backward pass."""
     if not dropout.training or dropout.p == 0:
         return torch.relu(x)
-    keep, scale = keep_mask(x.shape, dropout.p, x.device, dropout.generator)
-    dropped: Tensor = _MaskedScale.apply(x, keep & (x.detach() > 0), scale)  # type: ignore[no-untyped-call]
+    dropped: Tensor = _Dropped.apply(x, *dropout.draw(x), True)  # type: ignore[no-untyped-call]
     return dropped
 
 
-def keep_mask(
+def random_bits(
     shape: torch.Size, p: float, device: torch.device, generator: torch.Generator | None
-) -> tuple[Tensor, float]:
-    """Which entries survive, and the factor that keeps the expectation."""
+) -> tuple[Tensor, float, float]:
+    """Random numbers, the threshold from which an entry survives, and the factor that keeps the expectation."""
     if device.type != "cpu":
-        return torch.rand(shape, device=device, generator=generator) >= p, 1 / (1 - p)
+        return torch.rand(shape, device=device, generator=generator), p, 1 / (1 - p)
     count = shape.numel()
     whole = round(p * 256)
     width = 1 if whole == p * 256 else 2
     words = torch.empty(-(-count * width // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
     if width == 1:
-        return words.view(torch.uint8)[:count].view(shape) >= whole, 256 / (256 - whole)
+        return words.view(torch.uint8)[:count].view(shape), whole, 256 / (256 - whole)
     whole = min(round(p * 65536), 65535)  # a rate just below one still lets something through
-    return words.view(torch.int16)[:count].view(shape) >= whole - 32768, 65536 / (65536 - whole)
+    return words.view(torch.int16)[:count].view(shape), whole - 32768, 65536 / (65536 - whole)
 
 
-class _MaskedScale(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, keep: Tensor, scale: float) -> Tensor:
-        ctx.save_for_backward(keep)
-        ctx.scale = scale
-        return (x * keep).mul_(scale)
+class _Dropped(torch.autograd.Function):
+    """Keeps the random bytes, not the mask: comparing them again is cheaper than a product with booleans."""
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (keep,) = ctx.saved_tensors
-        return (grad * keep).mul_(ctx.scale), None, None
+    def forward(ctx: Any, x: Tensor, bits: Tensor, threshold: float, scale: float, rectify: bool) -> Tensor:
+        y = torch.relu(x) if rectify else x.clone()
+        y.mul_(_survivors(bits, threshold, y)).mul_(scale)
+        ctx.save_for_backward(bits, y if rectify else None)
+        ctx.threshold, ctx.scale = threshold, scale
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        bits, y = ctx.saved_tensors
+        grad = (grad * _survivors(bits, ctx.threshold, grad)).mul_(ctx.scale)
+        if y is not None:
+            grad = (
+                torch.where(y > 0, grad, 0.0) if grad.requires_grad else torch.ops.aten.threshold_backward(grad, y, 0)
+            )
+        return grad, None, None, None, None
+
+
+def _survivors(bits: Tensor, threshold: float, like: Tensor) -> Tensor:
+    """One where an entry survives and zero elsewhere, in the type of ``like``."""
+    return torch.ge(bits, threshold, out=torch.empty(bits.shape, dtype=like.dtype, device=like.device))
