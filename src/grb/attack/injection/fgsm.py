@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -33,10 +34,11 @@ class FGSM(Limits):
     patience: int | None = None
     edges: EdgeRule = random_edges
     version = 1
+    start: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_steps(epsilon=float(self.epsilon), n_epoch=self.n_epoch, patience=self.patience)
 
     def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        rule = SignAscent(self.epsilon, self.n_epoch, noise=0.0, patience=self.patience)
+        rule = SignAscent(self.epsilon, self.n_epoch, noise=self.start, patience=self.patience)
         return inject(scene, edges=self.edges, features=rule, generator=generator)

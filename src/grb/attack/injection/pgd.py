@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-import torch
-
-from grb.attack.base import Scene
-from grb.attack.injection.base import Limits, inject
-from grb.attack.injection.edges import EdgeRule, random_edges
-from grb.attack.injection.features import SignAscent, check_steps
-from grb.graph import GraphEdit
-
-START = 0.1
+from grb.attack.injection.fgsm import FGSM
 
 
 @dataclass(frozen=True, kw_only=True)
-class PGD(Limits):
-    """Random edges, features by projected gradient ascent from N(0, (hi / 10)^2).
+class PGD(FGSM):
+    """Random edges, features by projected gradient ascent from N(0, (hi / 10)^2); otherwise as FGSM.
+
+    ``hi`` is the larger end of the feature range.
 
     Args:
         epsilon: Step.
@@ -30,15 +25,4 @@ class PGD(Limits):
         Zheng et al., *Graph Robustness Benchmark*, NeurIPS 2021 Datasets and Benchmarks.
     """
 
-    epsilon: float = 0.01
-    n_epoch: int = 1000
-    patience: int | None = None
-    edges: EdgeRule = random_edges
-    version = 1
-
-    def __post_init__(self) -> None:
-        check_steps(epsilon=float(self.epsilon), n_epoch=self.n_epoch, patience=self.patience)
-
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        rule = SignAscent(self.epsilon, self.n_epoch, noise=START, patience=self.patience)
-        return inject(scene, edges=self.edges, features=rule, generator=generator)
+    start: ClassVar[float] = 0.1
