@@ -26,6 +26,7 @@ class RND(Limits):
 
     spread: Literal["range", "graph"] = "range"
     version = 1
+    needs_model = False
 
     def __post_init__(self) -> None:
         if self.spread not in ("range", "graph"):

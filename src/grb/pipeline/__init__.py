@@ -1,0 +1,44 @@
+"""Jobs, the store, recipes, and the engine that runs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grb import _lazy
+
+if TYPE_CHECKING:
+    from grb.pipeline.engine import Event, Limits, Outcome, run
+    from grb.pipeline.job import DataRef, Job
+    from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
+    from grb.pipeline.spec import Spec
+    from grb.pipeline.store import Record, Store
+    from grb.pipeline.study import Study, board, plan
+
+_HOMES = {
+    "engine": ("Event", "Limits", "Outcome", "run"),
+    "job": ("DataRef", "Job"),
+    "recipe": ("Recipe", "read_recipe", "recipe_names"),
+    "spec": ("Spec",),
+    "store": ("Record", "Store"),
+    "study": ("Study", "board", "plan"),
+}
+__all__ = [
+    "DataRef",
+    "Event",
+    "Job",
+    "Limits",
+    "Outcome",
+    "Recipe",
+    "Record",
+    "Spec",
+    "Store",
+    "Study",
+    "board",
+    "plan",
+    "read_recipe",
+    "recipe_names",
+    "run",
+]
+__getattr__, __dir__ = _lazy.attach(
+    __name__, {name: f"grb.pipeline.{module}" for module, names in _HOMES.items() for name in names}
+)

@@ -1,0 +1,125 @@
+"""Jobs: idempotent functions of a small spec. A job's key names its result before it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from grb.errors import DataError
+from grb.pipeline.spec import Spec, digest, plain
+
+Kind = Literal["fit", "attack", "score"]
+KINDS: tuple[str, ...] = get_args(Kind)
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class DataRef:
+    """A dataset and what happens to its graph before use.
+
+    Args:
+        dataset: Catalogue name or ``package.module:function``.
+        fingerprint: Of the dataset as it was planned; a worker that loads another one refuses.
+        chain: Keys of attack jobs whose edits are applied in this order.
+        data_dir: Where the files were found if not on the usual path; not part of the key.
+    """
+
+    dataset: str
+    fingerprint: str
+    chain: tuple[str, ...] = ()
+    data_dir: str | None = field(default=None, compare=False)
+
+    def with_edit(self, key: str) -> DataRef:
+        return DataRef(self.dataset, self.fingerprint, (*self.chain, key), self.data_dir)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit of work.
+
+    Args:
+        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in predictions.
+        spec: The method: a defense's or an attack's name and changes of its preset.
+        data: What it works on.
+        method: The built method with every preset filled in, as plain values; only hashed, never interpreted.
+        inputs: Keys of other jobs by role: ``model`` of a score, ``surrogate`` of an attack.
+        mode: Difficulty of the targets.
+        seed: Of all randomness.
+        threads: Of torch, because results depend on it in the last bits.
+        device: Kind of device, ``cpu`` or ``cuda``.
+        version: Of the method; raised when its numbers change.
+        extra: Threat model and knowledge of an attack.
+    """
+
+    kind: Kind
+    spec: Spec
+    data: DataRef
+    method: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    mode: str | None = None
+    seed: int = 0
+    threads: int = 1
+    device: str = "cpu"
+    version: int = 1
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        """sha256 of everything that the result depends on."""
+        return digest(self.plain())
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the jobs that must be done before."""
+        return (*self.inputs.values(), *self.data.chain)
+
+    @property
+    def label(self) -> str:
+        """What it is, in a few words."""
+        where = f"{self.data.dataset}" + (f" {self.mode}" if self.mode else "")
+        return f"{self.kind} {self.spec.label} on {where}, seed {self.seed}"
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "spec": self.spec.plain(),
+            "data": {
+                "dataset": self.data.dataset,
+                "fingerprint": self.data.fingerprint,
+                "chain": list(self.data.chain),
+            },
+            "method": plain(self.method),
+            "inputs": dict(self.inputs),
+            "mode": self.mode,
+            "seed": self.seed,
+            "threads": self.threads,
+            "device": self.device,
+            "version": self.version,
+            "extra": plain(self.extra),
+        }
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any], *, data_dir: str | None = None) -> Job:
+        """Back from :meth:`plain`; anything else is refused."""
+        try:
+            if values["format"] != FORMAT or values["kind"] not in KINDS:
+                raise ValueError(f"format {values['format']} and kind {values['kind']}")
+            data, spec = values["data"], values["spec"]
+            return cls(
+                kind=values["kind"],
+                spec=Spec(str(spec["name"]), dict(spec["params"])),
+                data=DataRef(data["dataset"], data["fingerprint"], tuple(map(str, data["chain"])), data_dir),
+                method=dict(values["method"]),
+                inputs={str(role): str(key) for role, key in values["inputs"].items()},
+                mode=values["mode"],
+                seed=int(values["seed"]),
+                threads=int(values["threads"]),
+                device=str(values["device"]),
+                version=int(values["version"]),
+                extra=dict(values["extra"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"this is no job of format {FORMAT} ({error!r}); it was not written by grb") from None

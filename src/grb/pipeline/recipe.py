@@ -1,0 +1,194 @@
+"""Recipes: which defenses meet which attacks on which dataset, as data with a strict schema."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from grb.dataset.partition import DIFFICULTIES
+from grb.errors import DataError, UnknownName
+from grb.pipeline.spec import Spec
+
+SCENARIOS = ("injection", "modification")
+# present in every table: the graph-free floor and the undefended model
+BASELINES = ("gcn", "mlp")
+MAX_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One study.
+
+    Args:
+        name: Short name, by default the file's.
+        dataset: What is attacked.
+        scenario: ``injection`` or ``modification``.
+        title: One line for people.
+        defenses: Victims; GCN and MLP join if they are missing.
+        attacks: Run on each surrogate and scored on every victim (transfer).
+        white_box: Attacks that are also run on every victim itself.
+        surrogates: Models whose gradients transfer attacks use.
+        modes: Difficulties.
+        repeats: Draws of surrogate and edges per attack (10 in the paper).
+        white_box_repeats: The same for white-box attacks.
+        victims: Trainings of each victim (1 in the paper).
+        seed: First seed.
+        training: Changes for every training, e.g. ``epochs``.
+        iterations: Of every iterative attack, if not the paper's.
+        threat: Changes of the paper's limits, e.g. ``nodes``.
+        sweep: Limits that are varied one at a time, e.g. ``nodes: [10, 20, 40]``.
+        paper: Which published table is shown beside ours; none if empty.
+        quick: Changes of this recipe for ``--quick``.
+    """
+
+    name: str
+    dataset: str
+    scenario: str = "injection"
+    title: str = ""
+    defenses: tuple[Spec, ...] = ()
+    attacks: tuple[Spec, ...] = ()
+    white_box: tuple[Spec, ...] = ()
+    surrogates: tuple[Spec, ...] = (Spec("gcn"),)
+    modes: tuple[str, ...] = DIFFICULTIES
+    repeats: int = 10
+    white_box_repeats: int = 1
+    victims: int = 1
+    seed: int = 0
+    training: Mapping[str, Any] = field(default_factory=dict)
+    iterations: int | None = None
+    threat: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    paper: str = ""
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("repeats", "victims", "white_box_repeats"):
+            _check_count(name, getattr(self, name), least=1)
+        _check_count("seed", self.seed, least=0)
+        if self.iterations is not None:
+            _check_count("iterations", self.iterations, least=1)
+        if self.scenario not in SCENARIOS:
+            raise UnknownName("scenario", str(self.scenario), SCENARIOS, advice=f"Allowed: {', '.join(SCENARIOS)}.")
+        for mode in self.modes:
+            if mode not in DIFFICULTIES:
+                raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
+        if not self.modes or not self.surrogates:
+            raise DataError("a recipe needs at least one of modes and surrogates")
+
+    def quickly(self) -> Recipe:
+        """The recipe with its ``quick`` changes."""
+        return self.changed(**self.quick)
+
+    def changed(self, **changes: Any) -> Recipe:
+        """With other values, given as a recipe's file gives them; None keeps ours."""
+        given = {key: value for key, value in changes.items() if value is not None}
+        return replace(self, **_fields(given, f"recipe '{self.name}'"))
+
+
+def read_recipe(source: str | Path) -> Recipe:
+    """A recipe by its name (``grb ls recipes``) or from a YAML file; unknown keys are refused."""
+    text, name = _text(source)
+    return parse_recipe(text, name=name)
+
+
+def parse_recipe(text: str, *, name: str) -> Recipe:
+    """A recipe from YAML text."""
+    try:
+        values = yaml.load(text, Loader=_Strict)
+    except yaml.YAMLError as error:
+        raise DataError(f"recipe '{name}' is not readable YAML ({' '.join(str(error).split())[:160]})") from None
+    if not isinstance(values, dict):
+        raise DataError(f"recipe '{name}' must be a mapping of keys to values, got {type(values).__name__}")
+    given = {"name": name, **values}
+    if not isinstance(given.get("dataset"), str):
+        raise DataError(f"recipe '{name}' names no dataset; add a line such as 'dataset: synth-cora'")
+    recipe = Recipe(**_fields(given, f"recipe '{name}'"))
+    recipe.quickly()  # refuses what is wrong in there before anybody asks for it
+    return recipe
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that come with grb."""
+    folder = resources.files("grb").joinpath("pipeline").joinpath("recipes")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def _text(source: str | Path) -> tuple[str, str]:
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml"):
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise DataError(f"{path} is larger than {MAX_BYTES} bytes; recipes are short")
+            return path.read_text(encoding="utf-8"), path.stem
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
+        except UnicodeDecodeError:
+            raise DataError(f"{path} is not UTF-8 text; recipes are YAML files") from None
+    name = str(source)
+    if name not in recipe_names():
+        raise UnknownName(
+            "recipe", name, recipe_names(), advice="A file of your own ends in .yaml; `grb ls recipes` shows ours."
+        )
+    return resources.files("grb").joinpath("pipeline").joinpath("recipes").joinpath(f"{name}.yaml").read_text(
+        "utf-8"
+    ), name
+
+
+_SPECS = ("defenses", "attacks", "white_box", "surrogates")
+_COUNTS = ("repeats", "white_box_repeats", "victims", "seed", "iterations")
+_TEXTS = ("name", "dataset", "scenario", "title", "paper")
+_MAPPINGS = ("training", "threat", "sweep", "quick")
+
+
+def _fields(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    known = [each.name for each in dataclasses.fields(Recipe)]
+    fields: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in known:
+            raise UnknownName(f"key of {where}", str(key), known, advice=f"Allowed: {', '.join(known)}.")
+        if key in _SPECS:
+            fields[key] = tuple(Spec.of(item) for item in _listed(key, value))
+        elif key == "modes":
+            fields[key] = tuple(str(item) for item in _listed(key, value))
+        elif key in _COUNTS and (isinstance(value, bool) or not isinstance(value, int)):
+            raise DataError(f"{key} of {where} is {value!r}, but a whole number is needed")
+        elif key in _TEXTS and not isinstance(value, str):
+            raise DataError(f"{key} of {where} is {value!r}, but text is needed")
+        elif key in _MAPPINGS and not isinstance(value, Mapping):
+            raise DataError(f"{key} of {where} is {value!r}, but a mapping as in {{name: value}} is needed")
+        else:
+            fields[key] = value
+    return fields
+
+
+def _listed(key: str, value: Any) -> Sequence[Any]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise DataError(f"{key} is {value!r}, but a list as in [gcn, gat] is needed")
+    return value
+
+
+def _check_count(name: str, value: Any, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise DataError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
+
+
+class _Strict(yaml.SafeLoader):
+    """Safe YAML without duplicate keys and without anchors, which can blow a short file up to any size."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("anchors and aliases are not read")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        double = next((key for key in keys if keys.count(key) > 1), None)
+        if double is not None:
+            raise yaml.YAMLError(f"the key '{double}' is there twice")
+        return super().construct_mapping(node, deep=deep)

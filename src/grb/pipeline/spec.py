@@ -1,0 +1,95 @@
+"""Specs: a method's name and parameters as plain values, and any frozen value of ours as canonical JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import json
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grb.errors import DataError
+
+# what a built method carries for its user and not for its result
+NOT_HASHED = frozenset({"on_epoch", "on_step", "device"})
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A catalogue name (or ``package.module:Class``) and what is changed of its preset.
+
+    >>> Spec.of({"name": "pgd", "iterations": 100}).params
+    {'iterations': 100}
+    """
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Any) -> Spec:
+        """From a name, or from a mapping with ``name`` and parameters beside it."""
+        if isinstance(given, Spec):
+            return given
+        if isinstance(given, str):
+            return cls(given)
+        if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+            raise DataError(f"a method is a name, or a name with parameters as in {{name: pgd}}; got {given!r}")
+        params = {str(key): value for key, value in given.items() if key != "name"}
+        plain(params)
+        return cls(given["name"], params)
+
+    @property
+    def label(self) -> str:
+        """Short and unique within one study: the name, and whatever differs from the preset."""
+        if not self.params:
+            return self.name
+        return f"{self.name}({', '.join(f'{key}={value}' for key, value in sorted(self.params.items()))})"
+
+    def plain(self) -> dict[str, Any]:
+        return {"name": self.name, "params": plain(self.params)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON would hold it; frozen dataclasses become their class and fields, functions their import path."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise DataError(f"a parameter is {value}, but only finite numbers can be part of a job")
+        return value
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(plain(item) for item in value)
+    if isinstance(value, Sequence):
+        return [plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [each.name for each in dataclasses.fields(value) if each.name not in NOT_HASHED]
+        return {"type": path_of(type(value)), **{name: plain(getattr(value, name)) for name in names}}
+    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType):
+        return path_of(value)
+    held = getattr(value, "params", None)
+    if isinstance(held, Mapping):
+        return {"type": path_of(type(value)), **plain(held)}
+    raise DataError(f"a {type(value).__name__} cannot be part of a job; use plain values, or a frozen dataclass")
+
+
+def path_of(thing: Any) -> str:
+    """``package.module:Name`` of a class or function."""
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: keys sorted, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """sha256 of a plain value, as hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

@@ -1,0 +1,361 @@
+"""A study: the jobs of a recipe, where each measurement lies in the store, and the board that they make."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from grb.attack.build import build_attack
+from grb.catalogue import resolve
+from grb.dataset import Dataset, load_dataset
+from grb.defense import build_defense
+from grb.errors import DataError, UnknownName
+from grb.evaluator.matrix import CLEAN, Board, Row, build_board
+from grb.model.build import split_name
+from grb.pipeline.job import DataRef, Job
+from grb.pipeline.recipe import BASELINES, Recipe
+from grb.pipeline.spec import Spec, plain
+from grb.pipeline.store import Record, Store
+from grb.pipeline.work import threat_values, unpack_bits
+from grb.threat import Injection, Modification, Threat
+
+# surrogates are other models than any victim, also where both are a GCN
+SURROGATE_SEED = 1000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one measurement of a study lies: which score job, and what it measures."""
+
+    score: str
+    attack: str
+    defense: str
+    repeat: int
+    victim: int
+    knowledge: str
+    surrogate: str
+    modes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """All jobs of a recipe, inputs before users, and the places of their measurements."""
+
+    recipe: Recipe
+    dataset: Dataset
+    jobs: Mapping[str, Job]
+    places: tuple[Place, ...]
+
+    def shard(self, index: int, count: int) -> Study:
+        """Every ``count``-th block of measurements with all jobs that they need, beginning with 1."""
+        if not (count >= 1 and 1 <= index <= count):
+            raise DataError(f"the shard is {index}/{count}, but it must be from 1/{count} to {count}/{count}")
+        # neighbours share an edit, so that blocks keep the attacks of a shard its own
+        ordered = sorted(self.places, key=lambda place: (place.repeat, place.attack, place.knowledge, place.score))
+        size = -(-len(ordered) // count)
+        chosen = ordered[(index - 1) * size : index * size]
+        needed = set(closure(self.jobs, [place.score for place in chosen]))
+        return replace(
+            self,
+            jobs={key: job for key, job in self.jobs.items() if key in needed},
+            places=tuple(place for place in self.places if place.score in needed),
+        )
+
+
+def closure(jobs: Mapping[str, Job], keys: Iterable[str]) -> Iterator[str]:
+    """Keys and everything that they need."""
+    seen: set[str] = set()
+    stack = list(keys)
+    while stack:
+        key = stack.pop()
+        if key not in seen:
+            seen.add(key)
+            yield key
+            stack.extend(jobs[key].needs)
+
+
+def plan(recipe: Recipe, *, threads: int = 1, device: str = "cpu", data_dir: str | None = None) -> Study:
+    """The jobs of a recipe; every name and parameter in it is checked here, before anything runs."""
+    dataset = load_dataset(recipe.dataset, data_dir=data_dir)
+    planner = _Planner(recipe, dataset, threads, device, data_dir)
+    victims = planner.victims()
+    places = [*planner.clean(victims), *planner.transfer(victims), *planner.white_box(victims)]
+    return Study(recipe, dataset, planner.jobs, tuple(places))
+
+
+class _Planner:
+    def __init__(self, recipe: Recipe, dataset: Dataset, threads: int, device: str, data_dir: str | None) -> None:
+        self.recipe, self.dataset = recipe, dataset
+        self.data = DataRef(dataset.name, dataset.fingerprint(), data_dir=data_dir)
+        self.common: dict[str, Any] = {"threads": threads, "device": device}
+        self.jobs: dict[str, Job] = {}
+        self.built: dict[str, tuple[Spec, Any, int]] = {}
+        self.limits: dict[str, list[tuple[str, Threat]]] = {}
+        self.modes = tuple(mode for mode in recipe.modes if len(dataset.split.test.get(mode, ())))
+        if not self.modes:
+            raise DataError(f"dataset '{dataset.name}' has no test nodes of {', '.join(recipe.modes)}")
+
+    def add(self, job: Job) -> str:
+        self.jobs[job.key] = job
+        return job.key
+
+    def victims(self) -> dict[tuple[str, int], str]:
+        """Keys of all trainings by defense and number; the slowest first, so that no worker is left alone with one."""
+        recipe = self.recipe
+        names = {split_name(spec.name)[0] for spec in recipe.defenses}
+        listed = [
+            *recipe.defenses,
+            *(Spec(name) for name in BASELINES if name not in names or not _plain_one(recipe, name)),
+        ]
+        listed = list({spec.label: spec for spec in listed}.values())
+        ordered = sorted(listed, key=lambda spec: "+at" not in spec.name)
+        return {
+            (spec.label, number): self.fit(spec, recipe.seed + number)
+            for spec in ordered
+            for number in range(recipe.victims)
+        }
+
+    def fit(self, spec: Spec, seed: int) -> str:
+        whole, method, version = self.method("fit", spec)
+        return self.add(Job("fit", whole, self.data, method, seed=seed, version=version, **self.common))
+
+    def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
+        """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
+        known = self.built.get(f"{kind} {spec.label}")
+        if known is not None:
+            return known
+        if kind == "fit":
+            params = {**self.recipe.training, **spec.params}
+            built: Any = build_defense(spec.name, self.dataset.name, **params)
+            maker = resolve("model", split_name(spec.name)[0])
+        else:
+            params = dict(spec.params)
+            if self.recipe.iterations is not None and _iterative(spec, self.dataset.name):
+                params.setdefault("iterations", self.recipe.iterations)
+            built = build_attack(spec.name, self.dataset.name, **params)
+            maker = resolve("attack", spec.name)
+        found = (Spec(spec.name, params), plain(built), getattr(maker, "version", 1))
+        self.built[f"{kind} {spec.label}"] = found
+        return found
+
+    def clean(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+        for (defense, number), model in victims.items():
+            key = self.score(model, None, None)
+            yield Place(key, CLEAN, defense, 0, number, "none", "", self.modes)
+
+    def transfer(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+        recipe = self.recipe
+        several = len(recipe.surrogates) > 1
+        needs = {spec.label: getattr(resolve("attack", spec.name), "needs_model", True) for spec in recipe.attacks}
+        for repeat in range(recipe.repeats):
+            for surrogate in recipe.surrogates:
+                model = self.fit(surrogate, recipe.seed + SURROGATE_SEED + repeat)
+                for spec in recipe.attacks:
+                    needs_model = needs[spec.label]
+                    if not needs_model and surrogate is not recipe.surrogates[0]:
+                        continue
+                    named = f"{spec.label} from {surrogate.label}" if several and needs_model else spec.label
+                    for mode in self.modes:
+                        for label, threat in self.threats(mode):
+                            edit = self.attack(spec, model if needs_model else None, mode, threat, repeat, "transfer")
+                            title = f"{named} {label}".strip()
+                            for (defense, number), victim in victims.items():
+                                key = self.score(victim, edit, mode)
+                                source = surrogate.label if needs_model else ""
+                                yield Place(key, title, defense, repeat, number, "transfer", source, (mode,))
+
+    def white_box(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+        for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
+            for spec in self.recipe.white_box:
+                for (defense, number), victim in victims.items():
+                    for mode in self.modes:
+                        threat = self.threats(mode)[0][1]
+                        edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
+                        key = self.score(victim, edit, mode)
+                        yield Place(key, spec.label, defense, repeat, number, "white-box", defense, (mode,))
+
+    def threats(self, mode: str) -> list[tuple[str, Threat]]:
+        """The limits, alone or with one of them varied; each with the words that tell it apart."""
+        if mode not in self.limits:
+            self.limits[mode] = self._threats(mode)
+        return self.limits[mode]
+
+    def _threats(self, mode: str) -> list[tuple[str, Threat]]:
+        base = default_threat(self.recipe.scenario, self.dataset, mode)
+        changed = _with(base, self.recipe.threat)
+        if not self.recipe.sweep:
+            return [("", changed)]
+        return [
+            (f"{name}={value:g}", _with(changed, {name: value}))
+            for name, values in self.recipe.sweep.items()
+            for value in values
+        ]
+
+    def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
+        whole, method, version = self.method("attack", spec)
+        job = Job(
+            "attack",
+            whole,
+            self.data,
+            method,
+            inputs={"surrogate": model} if model else {},
+            mode=mode,
+            seed=self.recipe.seed + repeat,
+            version=version,
+            extra={"threat": threat_values(threat), "knowledge": knowledge if model else "none"},
+            **self.common,
+        )
+        return self.add(job)
+
+    def score(self, model: str, edit: str | None, mode: str | None) -> str:
+        data = self.data if edit is None else self.data.with_edit(edit)
+        return self.add(Job("score", Spec("score"), data, inputs={"model": model}, mode=mode, **self.common))
+
+
+def _plain_one(recipe: Recipe, name: str) -> bool:
+    """Whether the recipe has this model without any suffix or change."""
+    return any(spec.name == name for spec in recipe.defenses)
+
+
+def _iterative(spec: Spec, dataset: str) -> bool:
+    try:
+        build_attack(spec.name, dataset, iterations=1)
+    except DataError:
+        return False
+    return True
+
+
+def default_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
+    """The paper's limits for a dataset and difficulty."""
+    if scenario == "injection":
+        return Injection.preset(dataset.name, mode)
+    return Modification(edge_ratio=0.05)
+
+
+def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
+    if not changes:
+        return threat
+    values = threat_values(threat)
+    unknown = sorted(set(changes) - set(values))
+    if unknown:
+        known = sorted(set(values) - {"kind"})
+        raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
+    from grb.pipeline.work import read_threat
+
+    return read_threat({**values, **changes})
+
+
+def rows(study: Study, store: Store) -> Iterator[Row]:
+    """Every measurement that the store has."""
+    known: dict[str, Record] = {}
+
+    def read(key: str) -> Record:
+        if key not in known:
+            known[key] = store.read(key)
+        return known[key]
+
+    sizes = {mode: len(study.dataset.test_ids(mode)) for mode in study.recipe.modes if mode in study.dataset.split.test}
+    for place in study.places:
+        if not store.has(place.score):
+            continue
+        record = store.read(place.score)
+        facts = _facts(place, record, read, store)
+        for mode in place.modes:
+            if mode not in record.result["accuracy"]:
+                continue
+            yield Row(
+                attack=place.attack,
+                defense=place.defense,
+                mode=mode,
+                repeat=place.repeat,
+                victim=place.victim,
+                accuracy=record.result["accuracy"][mode],
+                changed=record.result["changed"][mode],
+                knowledge=place.knowledge,  # type: ignore[arg-type]
+                correct=_bits(record.result["correct"].get(mode), sizes[mode]),
+                facts=facts,
+            )
+
+
+def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, Any]:
+    """What a reader asks of a cell: which jobs, which seeds, what it took."""
+    job = record.job
+    victim = read(job.inputs["model"])
+    facts: dict[str, Any] = {
+        "score": job.key,
+        "victim": victim.key,
+        "victim_seed": victim.job.seed,
+        "victim_seconds": victim.provenance["cpu_seconds"],
+        "parameters": victim.result.get("parameters"),
+        "threads": job.threads,
+        "repeat": place.repeat,
+    }
+    if job.data.chain:
+        attack = read(job.data.chain[-1])
+        facts |= {
+            "attack": attack.key,
+            "attack_seed": attack.job.seed,
+            "attack_seconds": attack.result["cpu_seconds"],
+            "attack_megabytes": attack.provenance["peak_megabytes"],
+            "attack_steps": attack.result["steps"],
+            "edit_bytes": attack.objects["edit"]["bytes"],
+            "budget": attack.result["budget"],
+            "threat": attack.job.extra["threat"],
+            "surrogate": place.surrogate,
+            "notes": attack.result["notes"],
+        }
+    return facts
+
+
+def _bits(text: str | None, count: int) -> np.ndarray[Any, Any] | None:
+    return None if text is None else unpack_bits(text, count)
+
+
+def board(study: Study, store: Store) -> Board:
+    """The leaderboard of a study, from whatever the store has of it."""
+    recipe = study.recipe
+    measured = list(rows(study, store))
+    total = sum(len(place.modes) for place in study.places)
+    return build_board(
+        measured,
+        dataset=study.dataset.name,
+        scenario=recipe.scenario,
+        modes=recipe.modes,
+        paper=paper_table(recipe.paper) if recipe.paper else None,
+        meta={
+            "title": recipe.title or recipe.name,
+            "recipe": recipe.name,
+            "synthetic": study.dataset.synthetic,
+            "repeats": recipe.repeats,
+            "victims": recipe.victims,
+            "measured": len(measured),
+            "planned": total,
+            "fingerprint": study.dataset.fingerprint(),
+        },
+    )
+
+
+@cache
+def paper_table(dataset: str) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Accuracy and std in per cent of Tables 13 to 17 of the GRB paper by (attack, defense, mode)."""
+    text = resources.files("grb").joinpath("presets").joinpath("leaderboards.csv").read_text("utf-8")
+    letters = dict(zip("EMHF", ("easy", "medium", "hard", "full"), strict=True))
+    lines = (line for line in io.StringIO(text) if not line.startswith("#"))
+    table = {
+        (row["attack"].lower(), row["defense"].lower(), letters[row["difficulty"]]): (
+            float(row["accuracy"]),
+            float(row["std"] or 0),
+        )
+        for row in csv.DictReader(lines)
+        if row["dataset"] == dataset and row["difficulty"] in letters
+    }
+    if not table:
+        raise DataError(f"the paper has no leaderboard of '{dataset}'")
+    return table

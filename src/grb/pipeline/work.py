@@ -1,0 +1,245 @@
+"""What a worker does: turn one job into one record. Nothing here knows how jobs reach it."""
+
+from __future__ import annotations
+
+import base64
+import platform
+import sys
+import tempfile
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from grb._version import __version__
+from grb.attack.base import Scene, peak_megabytes, run_attack
+from grb.attack.build import build_attack
+from grb.dataset import Dataset, load_dataset
+from grb.defense import build_defense
+from grb.errors import DataError, IntegrityError
+from grb.graph import Graph, GraphEdit
+from grb.model.base import predict
+from grb.pipeline.job import Job
+from grb.pipeline.spec import plain
+from grb.pipeline.store import Record, Store
+from grb.threat import Injection, Modification, Threat
+from grb.trainer.checkpoint import load_model, save_model
+
+Value = TypeVar("Value")
+# points of a loss or accuracy trace that a record keeps
+TRACE = 50
+
+
+class Recent(Generic[Value]):
+    """The values used last; a worker meets the same dataset, model and edit in job after job."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.values: OrderedDict[Hashable, Value] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        if key in self.values:
+            self.values.move_to_end(key)
+        else:
+            self.values[key] = make()
+            while len(self.values) > self.size:
+                self.values.popitem(last=False)
+        return self.values[key]
+
+
+class Worker:
+    """Does jobs of one store, and remembers what they share."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.datasets: Recent[Dataset] = Recent(2)
+        self.models: Recent[nn.Module] = Recent(32)
+        self.edits: Recent[GraphEdit] = Recent(32)
+        self.clean: Recent[Tensor] = Recent(64)
+
+    def do(self, job: Job) -> Record:
+        """Compute a job and write its record; a job that is done already is only read."""
+        if self.store.has(job.key):
+            return self.store.read(job.key)
+        record = self.compute(job)
+        self.store.write(record)
+        return record
+
+    def compute(self, job: Job) -> Record:
+        """A job's record, whether or not the store has one; artefacts are written, the record is not."""
+        torch.set_num_threads(job.threads)
+        start, start_cpu = time.perf_counter(), time.process_time()
+        result, objects = {"fit": self._fit, "attack": self._attack, "score": self._score}[job.kind](job)
+        provenance = {
+            "grb": __version__,
+            "python": platform.python_version(),
+            "torch": str(torch.__version__),
+            "machine": platform.machine(),
+            "system": sys.platform,
+            "seconds": round(time.perf_counter() - start, 4),
+            "cpu_seconds": round(time.process_time() - start_cpu, 4),
+            "peak_megabytes": round(peak_megabytes(), 1),
+        }
+        return Record(job.key, job, result, objects, provenance)
+
+    def _fit(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        dataset = self._dataset(job)
+        defense = build_defense(job.spec.name, job.data.dataset, device=_device(job), **job.spec.params)
+        _check_method(job, defense)
+        if job.data.chain:
+            raise DataError("training on an edited graph is not supported here; score the edit instead")
+        model, fit = defense.fit_with_history(dataset.defender_view(), seed=job.seed)
+        result = {
+            "epochs": fit.epochs,
+            "best_epoch": fit.best_epoch,
+            "val_score": fit.best_score,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        }
+        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed}
+        weights = _bytes(lambda path: save_model(model, path, **meta), ".safetensors")
+        return result, {"weights": self.store.put(weights, ".safetensors")}
+
+    def _attack(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        dataset = self._dataset(job)
+        attack = build_attack(job.spec.name, job.data.dataset, **job.spec.params)
+        _check_method(job, attack)
+        model = self._model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
+        view = dataset.attacker_view(job.mode)
+        scene = Scene(view, read_threat(job.extra["threat"]), model, job.extra["knowledge"])
+        done = run_attack(attack, scene, seed=job.seed)
+        result = {
+            "budget": {name: float(value) for name, value in done.budget.items()},
+            "steps": len(done.steps),
+            "loss": _trace([step.loss for step in done.steps]),
+            "kept": _trace([step.accuracy for step in done.steps]),
+            "seconds": round(done.seconds, 4),
+            "cpu_seconds": round(done.cpu_seconds, 4),
+            "notes": list(done.notes),
+        }
+        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
+        edit = _bytes(lambda path: done.edit.save(path, **meta), ".npz")
+        return result, {"edit": self.store.put(edit, ".npz")}
+
+    def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        dataset, model = self._dataset(job), self._model(job.inputs["model"])
+        before = self.clean.get((job.inputs["model"], job.threads), lambda: _labels(model, dataset.graph))
+        graph = dataset.graph
+        for key in job.data.chain:
+            graph = graph.apply(self._edit(key))
+        after = _labels(model, graph) if job.data.chain else before
+        modes = [job.mode] if job.mode else list(dataset.split.test)
+        ids = {mode: dataset.test_ids(mode) for mode in modes}
+        y = dataset.labels
+        return {
+            "accuracy": {mode: _share(after[own] == y[own]) for mode, own in ids.items()},
+            "changed": {mode: _share(after[own] != before[own]) for mode, own in ids.items()},
+            "correct": {mode: pack_bits((after[own] == y[own]).numpy()) for mode, own in ids.items()},
+        }, {}
+
+    def _dataset(self, job: Job) -> Dataset:
+        ref = job.data
+        dataset = self.datasets.get(
+            (ref.dataset, ref.data_dir), lambda: load_dataset(ref.dataset, data_dir=ref.data_dir)
+        )
+        found = self._fingerprint(dataset)
+        if found != ref.fingerprint:
+            raise IntegrityError(
+                f"dataset '{ref.dataset}' has fingerprint {found[:12]}, but the job was planned for "
+                f"{ref.fingerprint[:12]}; plan again"
+            )
+        return dataset
+
+    def _fingerprint(self, dataset: Dataset) -> str:
+        if not hasattr(self, "_known"):
+            self._known: dict[int, tuple[Dataset, str]] = {}
+        if id(dataset) not in self._known:
+            self._known[id(dataset)] = (dataset, dataset.fingerprint())
+        return self._known[id(dataset)][1]
+
+    def _model(self, key: str) -> nn.Module:
+        return self.models.get(key, lambda: load_model(self.store.find(self.store.read(key), "weights")))
+
+    def _edit(self, key: str) -> GraphEdit:
+        return self.edits.get(key, lambda: GraphEdit.load(self.store.find(self.store.read(key), "edit")))
+
+
+def threat_values(threat: Threat) -> dict[str, Any]:
+    """A threat model as plain values, with its kind."""
+    values = plain(threat)
+    del values["type"]
+    return {"kind": type(threat).__name__.lower(), **values}
+
+
+def read_threat(values: dict[str, Any]) -> Threat:
+    """Back from :func:`threat_values`."""
+    given = dict(values)
+    kind = given.pop("kind", None)
+    maker = {"injection": Injection, "modification": Modification}.get(str(kind))
+    if maker is None:
+        raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
+    for name in ("feature_range",):
+        if given.get(name) is not None:
+            given[name] = tuple(given[name])
+    if "allow" in given:
+        given["allow"] = frozenset(given["allow"])
+    try:
+        threat: Threat = maker(**given)
+    except TypeError as error:
+        raise DataError(f"the threat model '{kind}' does not take these values: {error}") from None
+    return threat
+
+
+def pack_bits(bits: np.ndarray[Any, Any]) -> str:
+    """Booleans as short text: packed, compressed, base64.
+
+    >>> unpack_bits(pack_bits(np.array([True, False, True])), 3).tolist()
+    [True, False, True]
+    """
+    return base64.b64encode(zlib.compress(np.packbits(bits.astype(bool)).tobytes(), 9)).decode()
+
+
+def unpack_bits(text: str, count: int) -> np.ndarray[Any, Any]:
+    packed = zlib.decompressobj().decompress(base64.b64decode(text), (count + 7) // 8 + 1)
+    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=count).astype(bool)
+
+
+def _check_method(job: Job, built: Any) -> None:
+    """The presets of this version must be those that the job was planned with, or its key would lie."""
+    if plain(built) != plain(job.method):
+        raise IntegrityError(f"'{job.spec.name}' has other presets here than where the job was planned; plan again")
+
+
+def _device(job: Job) -> str:
+    return job.device
+
+
+def _labels(model: nn.Module, graph: Graph) -> Tensor:
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    logits = predict(model, graph.to(device)).cpu()
+    labels = logits.argmax(1)
+    labels[torch.isnan(logits).any(1)] = -1  # a NaN counts as wrong
+    return labels
+
+
+def _share(bits: Tensor) -> float:
+    return float(bits.double().mean()) if bits.numel() else 0.0
+
+
+def _trace(values: list[float]) -> list[float]:
+    """At most :data:`TRACE` points of a history, first and last among them; None stands for what is not finite."""
+    if len(values) > TRACE:
+        values = [values[round(index * (len(values) - 1) / (TRACE - 1))] for index in range(TRACE)]
+    return [round(float(value), 6) for value in values if np.isfinite(value)]
+
+
+def _bytes(write: Callable[[Path], Any], suffix: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"artefact{suffix}"
+        write(path)
+        return path.read_bytes()
