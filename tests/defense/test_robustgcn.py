@@ -48,3 +48,18 @@ def test_the_penalty_is_zero_for_standard_normal_states() -> None:
     assert float(model.penalty()) == pytest.approx(0.0, abs=1e-6)
     model._first = (torch.full((6, 4), 2.0), torch.ones(6, 4))
     assert float(model.penalty()) == pytest.approx(6 * 2.0)
+
+
+def test_a_floored_variance_bounds_what_a_node_with_large_features_can_send() -> None:
+    """Without the floor a large mean of zero variance passes whole; with it z exp(-z) stays below 1/e."""
+    sent = {}
+    for floored in (False, True):
+        model = RobustGCN(1, 2, [1], floored=floored)
+        with torch.no_grad():
+            model.means[0].weight.fill_(1.0)
+            model.variances[0].weight.fill_(-1.0)
+            for linear in (model.means[0], model.variances[0]):
+                linear.bias.zero_()
+        sent[floored] = float(model._attended(model._gaussian((torch.tensor([[50.0]]),), 0))[0])
+    assert sent[False] == pytest.approx(50.0)
+    assert sent[True] < 1e-10

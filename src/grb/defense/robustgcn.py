@@ -25,6 +25,11 @@ class RobustGCN(GraphModel):
     .. math:: M \leftarrow \tilde D^{-1/2} \tilde A \tilde D^{-1/2} (M \circ \alpha), \qquad
               V \leftarrow \tilde D^{-1} \tilde A \tilde D^{-1} (V \circ \alpha \circ \alpha).
 
+    The first layer makes both from the features x. ``floored`` adds the positive part of the mean's own pre-activation,
+    :math:`V = \mathrm{relu}(x W_v + b_v) + \mathrm{relu}(x W_m + b_m)`, so that a state cannot be large and certain at once:
+    :math:`z e^{-\gamma z}` is bounded. Without it an injected node with large features passes wherever its variance is zero,
+    and the published robustness of R-GCN is not reached (docs/differences.md has the numbers).
+
     Training draws the logits :math:`M + \xi \circ \sqrt{V}` with :math:`\xi \sim N(0, 1)` and adds
     :math:`\beta \sum_i \mathrm{mean}_j \frac12 (m^2 + v - \log v - 1)` of the first layer to the loss. Evaluation uses
     :math:`\xi = 0`, so it is deterministic.
@@ -38,6 +43,7 @@ class RobustGCN(GraphModel):
         n_layers: Convolutions, if one width is given.
         gamma: How fast attention falls with variance.
         beta: Weight of the KL term.
+        floored: Whether the first layer's variance is at least the positive part of the mean's pre-activation.
         dropout: Rate behind every hidden layer.
         generator: Draws the weights; torch's global one if not given.
 
@@ -55,6 +61,7 @@ class RobustGCN(GraphModel):
         n_layers: int | None = None,
         gamma: float = 1.0,
         beta: float = 5e-4,
+        floored: bool = False,
         dropout: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -66,9 +73,10 @@ class RobustGCN(GraphModel):
             "hidden_features": hidden,
             "gamma": gamma,
             "beta": beta,
+            "floored": floored,
             "dropout": dropout,
         }
-        self.gamma, self.beta = gamma, beta
+        self.gamma, self.beta, self.floored = gamma, beta, floored
         widths = [in_features, *hidden, out_features]
         pairs = list(zip(widths, widths[1:], strict=False))
         self.means = nn.ModuleList(Linear(a, b) for a, b in pairs)
@@ -97,7 +105,11 @@ class RobustGCN(GraphModel):
     def _gaussian(self, state: State, layer: int) -> State:
         """Means and variances of a layer before attention; the first layer makes both from the features."""
         mean, variance = state if layer else (state[0], state[0])
-        both = (functional.elu(self.means[layer](mean)), torch.relu(self.variances[layer](variance)))
+        before = self.means[layer](mean)
+        spread = torch.relu(self.variances[layer](variance))
+        if layer == 0 and self.floored:
+            spread = spread + torch.relu(before)
+        both = (functional.elu(before), spread)
         if layer == 0 and self.training:
             self._first = both
         return both
