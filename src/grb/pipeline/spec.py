@@ -70,14 +70,27 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [plain(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [each.name for each in dataclasses.fields(value) if each.name not in NOT_HASHED]
-        return {"type": path_of(type(value)), **{name: plain(getattr(value, name)) for name in names}}
+        own = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if _counts(each, value)}
+        return {"type": path_of(type(value)), **{name: plain(item) for name, item in own.items()}}
     if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType):
         return path_of(value)
     held = getattr(value, "params", None)
     if isinstance(held, Mapping):
         return {"type": path_of(type(value)), **plain(held)}
     raise DataError(f"a {type(value).__name__} cannot be part of a job; use plain values, or a frozen dataclass")
+
+
+def _counts(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Fields at their default are left out, so that a new option whose default changes nothing keeps every key."""
+    if field.name in NOT_HASHED:
+        return False
+    if field.default is not dataclasses.MISSING:
+        default = field.default
+    elif field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    else:
+        return True
+    return bool(getattr(value, field.name) != default)
 
 
 def path_of(thing: Any) -> str:

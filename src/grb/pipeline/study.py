@@ -118,8 +118,8 @@ class _Planner:
         ordered = sorted(listed, key=lambda spec: "+at" not in spec.name)
         return {
             (spec.label, number): self.fit(spec, recipe.seed + number)
-            for spec in ordered
             for number in range(recipe.victims)
+            for spec in ordered
         }
 
     def fit(self, spec: Spec, seed: int) -> str:
