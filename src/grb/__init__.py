@@ -15,10 +15,10 @@ from grb import _lazy
 from grb._version import __version__
 
 if TYPE_CHECKING:
-    from grb.api import Scores, evaluate, run_attack, train, train_with_history
+    from grb.api import Scores, evaluate, load_model, run_attack, train, train_with_history
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
-    from grb.trainer import load_model, save_model
+    from grb.trainer import save_model
 
 __all__ = [
     "Dataset",
@@ -37,9 +37,9 @@ __all__ = [
 __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
-        **dict.fromkeys(("Scores", "evaluate", "run_attack", "train", "train_with_history"), "grb.api"),
+        **dict.fromkeys(("Scores", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
-        **dict.fromkeys(("load_model", "save_model"), "grb.trainer.checkpoint"),
+        "save_model": "grb.trainer.checkpoint",
     },
 )

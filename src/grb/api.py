@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from grb.dataset import DIFFICULTIES, Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
 from grb.graph import GraphEdit
-from grb.model.base import predict
+from grb.model.base import GraphModel, predict
 from grb.threat import Injection, Threat
 from grb.trainer import Epoch, Fit
 
@@ -179,6 +180,41 @@ def run_attack(
     limits = threat if threat is not None else Injection.preset(dataset.name, mode)
     scene = Scene(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
     return run_checked(made, scene, seed=seed)
+
+
+def load_model(
+    source: str | os.PathLike[str], store: str | os.PathLike[str] | None = None, *, seed: int = 0
+) -> GraphModel:
+    """A trained model, from a file or from a store of results.
+
+    Args:
+        source: A file that :func:`save_model` wrote; with a store ``dataset/defense``, e.g. ``grb-cora/gat+at``.
+        store: Directory that ``grb run`` filled.
+        seed: Which training of the store.
+    """
+    from grb.trainer import checkpoint
+
+    if store is None:
+        return checkpoint.load_model(source)
+    from grb.model.build import settings
+    from grb.pipeline.store import Store
+
+    name, slash, defense = str(source).partition("/")
+    if not slash:
+        raise DataError(f"'{source}' is no entry of a store; 'dataset/defense' is needed, for instance grb-cora/gat+at")
+    wanted = settings(defense, name).model
+    place = Store(store)
+    fits = [record for record in place.records() if record.job.kind == "fit" and record.job.data.dataset == name]
+    found = [record for record in fits if settings(record.job.spec.name, name).model == wanted]
+    chosen = [record for record in found if record.job.seed == seed]
+    if not chosen:
+        known = sorted({f"{name}/{record.job.spec.name} (seed {record.job.seed})" for record in found or fits})
+        raise DataError(
+            f"{place.path} has no {source} of seed {seed}; it has {', '.join(known[:8]) or 'no model of that dataset'}"
+        )
+    if len(chosen) > 1:
+        raise DataError(f"{place.path} has {len(chosen)} models {source} of seed {seed}, trained in different ways")
+    return checkpoint.load_model(place.find(chosen[0], "weights"))
 
 
 def check_device(device: str | torch.device) -> None:

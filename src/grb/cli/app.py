@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from grb._version import __version__
-from grb.cli import attack, data, doctor, eval, info, ls, train
+from grb.cli import attack, data, doctor, eval, info, ls, plan, reproduce, run, store, train
 from grb.cli.options import Json
 from grb.cli.output import print_json
 from grb.errors import GRBError, IntegrityError
@@ -106,7 +106,8 @@ def root(
     \b
     New here?
       grb ls                                what there is
-      grb train gcn --dataset synth-cora    needs no download
+      grb reproduce synth-cora              a first leaderboard, needs no download
+      grb train gcn --dataset synth-cora
       grb doctor                            is this machine set up well?
     """
     if version:
@@ -122,6 +123,7 @@ def root(
         ctx.default_map = {
             **dict.fromkeys((command.name or "" for command in app.registered_commands), json_please),
             "data": dict.fromkeys(("get", "path", "split", "verify"), json_please),
+            "store": dict.fromkeys(("ls", "gc", "verify", "export", "import"), json_please),
         }
 
 
@@ -131,4 +133,8 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
+app.command("plan")(plan.plan)
+app.command("run")(run.run)
+app.command("reproduce")(reproduce.reproduce)
+app.add_typer(store.app, name="store")
 app.command("doctor")(doctor.doctor)

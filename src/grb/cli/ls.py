@@ -35,8 +35,12 @@ def ls(
     Examples:
       grb ls
       grb ls models
+      grb ls recipes
       grb ls datasets --json
     """
+    if kind is not None and kind.lower() in ("recipe", "recipes"):
+        _show_recipes(as_json)
+        return
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
     found = {kind: [_row(kind, name, entry) for name, entry in catalogue.entries(kind).items()] for kind in kinds}
     if as_json:
@@ -44,6 +48,23 @@ def ls(
         return
     for kind, rows in found.items():
         _show(kind, rows)
+
+
+def _show_recipes(as_json: bool) -> None:
+    """Studies that come with grb; read here without the pipeline, which would import torch."""
+    from importlib import resources
+
+    import yaml
+
+    folder = resources.files("grb").joinpath("pipeline").joinpath("recipes")
+    rows = []
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        values = yaml.safe_load(entry.read_text("utf-8"))
+        rows.append({"name": entry.name.removesuffix(".yaml"), "dataset": values["dataset"], "title": values["title"]})
+    if as_json:
+        output.print_json({"recipe": rows})
+    else:
+        output.table("recipes", ["name", "dataset", "title"], [list(row.values()) for row in rows])
 
 
 def known_kind(kind: str) -> str:

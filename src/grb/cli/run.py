@@ -1,0 +1,64 @@
+"""``grb run``: carry out a recipe; running again resumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grb.cli import output, studying
+from grb.cli.options import Json
+
+if TYPE_CHECKING:
+    from grb.pipeline import Recipe, Store
+
+
+def run(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name (`grb ls recipes`) or a YAML file.")],
+    store: studying.StoreDir = None,
+    quick: studying.Quick = False,
+    victims: studying.Victims = None,
+    repeats: studying.Repeats = None,
+    modes: studying.Modes = None,
+    shard: studying.Shard = None,
+    workers: studying.Workers = None,
+    timeout: studying.Timeout = None,
+    memory: studying.Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Train what is missing, attack, score, and show the leaderboard; running again resumes.
+
+    Ctrl-C once lets running jobs finish, twice stops now; nothing that was done is lost.
+
+    \b
+    Examples:
+      grb run synth-cora
+      grb run my-recipe.yaml --store results --workers 2
+      grb run grb-cora --shard 1/4
+    """
+    made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
+    finish(made, studying.store_at(store), shard, workers, timeout, memory, as_json)
+
+
+def finish(
+    recipe: Recipe,
+    store: Store,
+    shard: str | None,
+    workers: int | None,
+    timeout: float | None,
+    memory: float | None,
+    as_json: bool,
+) -> None:
+    """Run a recipe and show what came of it; ends the command with its exit code."""
+    from grb.cli.leaderboard import show_board
+    from grb.pipeline import board, plan
+
+    study = plan(recipe)
+    outcome = studying.carry_out(
+        studying.part(study, shard), store, workers=workers, timeout=timeout, memory=memory, as_json=as_json
+    )
+    if any(store.has(place.score) for place in study.places):
+        show_board(board(study, store), as_json=as_json)
+    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {store.path}")
+    if code := studying.exit_code(outcome):
+        raise typer.Exit(code)

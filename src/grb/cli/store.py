@@ -1,0 +1,291 @@
+"""``grb store``: look into a store, clean it, prove it, and carry it to another machine."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grb.cli import output, studying
+from grb.cli.options import Json
+from grb.errors import DataError, IntegrityError
+
+if TYPE_CHECKING:
+    from grb.pipeline import Record, Store
+
+app = typer.Typer(no_args_is_help=True, help="List, clean, verify, export and import records and artefacts.")
+Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; the one below GRB_HOME if not given.")]
+
+
+@app.command("ls")
+def ls(
+    store: Where = None,
+    kind: Annotated[str | None, typer.Option(help="fit, attack or score only.")] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Jobs that failed last instead of those that are done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a store holds.
+
+    \b
+    Examples:
+      grb store ls
+      grb store ls results --kind fit
+      grb store ls results --failed
+    """
+    place = studying.store_at(store)
+    if failed:
+        failures = place.failures()
+        if as_json:
+            output.print_json(failures)
+        else:
+            rows = [[each["key"][:12], each["kind"], each["error"]] for each in failures]
+            output.table(f"{len(rows)} failed jobs in {place.path}", ["key", "kind", "error"], rows)
+        return
+    from grb.pipeline.job import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are the kinds of jobs")
+    records = [record for record in place.records() if kind in (None, record.job.kind)]
+    if as_json:
+        output.print_json([_facts(record) for record in records])
+        return
+    if kind is None:
+        counts = Counter((record.job.data.dataset, record.job.kind) for record in records)
+        seconds: Counter[tuple[str, str]] = Counter()
+        for record in records:
+            seconds[record.job.data.dataset, record.job.kind] += record.provenance["cpu_seconds"]
+        rows = [[*name, count, f"{seconds[name]:.0f}"] for name, count in sorted(counts.items())]
+        output.table(f"{len(records)} records in {place.path}", ["dataset", "kind", "records", "CPU s"], rows)
+        return
+    shown = [[record.key[:12], record.job.label, _result(record)] for record in records]
+    output.table(f"{len(shown)} records in {place.path}", ["key", "job", "result"], shown)
+
+
+@app.command("gc")
+def gc(
+    store: Where = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove what no record names: artefacts of lost jobs, parts of killed writers, stale claims.
+
+    \b
+    Example:
+      grb store gc results --dry-run
+    """
+    place = studying.store_at(store)
+    paths = place.garbage()
+    size = sum(path.stat().st_size for path in paths)
+    if not dry_run:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    if as_json:
+        output.print_json({"files": len(paths), "bytes": size, "removed": not dry_run})
+        return
+    output.say(
+        f"{len(paths)} files, {size / 2**20:.1f} MB {'would be' if dry_run else 'were'} removed from {place.path}"
+    )
+
+
+@app.command("verify")
+def verify(
+    store: Where = None,
+    rerun: Annotated[int, typer.Option(help="Compute so many random scores again, and all they were made of.")] = 0,
+    key: Annotated[
+        str | None, typer.Option(help="Compute this record again instead; the first digits suffice.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which random scores.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check every byte of a store or of a bundle, and compute some of it again.
+
+    \b
+    Examples:
+      grb store verify
+      grb store verify results --rerun 3
+      grb store verify bundle.zip
+    """
+    from grb.cli.options import use_machine
+    from grb.pipeline.rerun import choose
+    from grb.pipeline.rerun import rerun as compute_again
+
+    use_machine(1)
+    with _place(store) as place:
+        problems = place.verify()
+        count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
+        keys = [_whole(place, key)] if key else choose(place, rerun, seed=seed) if rerun > 0 and not problems else []
+        compared = compute_again(
+            place, keys, on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}")
+        )
+    different = [each for each in compared if not each.equal]
+    if as_json:
+        output.print_json(
+            {
+                "records": count,
+                "problems": [vars(problem) for problem in problems],
+                "recomputed": [{"key": each.key, "job": each.label, "equal": each.equal} for each in compared],
+            }
+        )
+    else:
+        for problem in problems[:20]:
+            output.say(f"{problem.key[:12]}: {problem.sentence}")
+        output.say(
+            f"{count} records, {len(problems)} problems, {len(compared) - len(different)}/{len(compared)} equal again"
+        )
+    if problems or different:
+        raise IntegrityError(f"{len(problems)} records are not what they say, {len(different)} gave other results")
+
+
+@app.command("export")
+def export(
+    store: Where = None,
+    to: Annotated[Path, typer.Option("-o", "--output", help="bundle.zip, or a table: .csv, .json(l)")] = Path(
+        "bundle.zip"
+    ),
+    recipe: Annotated[str | None, typer.Option(help="Only what this recipe needs.")] = None,
+    quick: studying.Quick = False,
+    victims: studying.Victims = None,
+    repeats: studying.Repeats = None,
+    modes: studying.Modes = None,
+    as_json: Json = False,
+) -> None:
+    """Write a bundle (records, weights, edits) for another machine, or the scores of a recipe as a table.
+
+    \b
+    Examples:
+      grb store export results -o bundle.zip
+      grb store export results --recipe grb-cora -o scores.csv
+    """
+    place = studying.store_at(store)
+    study = None
+    if recipe is not None:
+        from grb.pipeline import plan
+
+        study = plan(studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes))
+    if to.suffix == ".zip":
+        from grb.pipeline.bundle import pack
+
+        keys = None if study is None else [each.score for each in study.places if place.has(each.score)]
+        count = pack(place, to, keys)
+    else:
+        if study is None:
+            raise DataError(f"a table needs --recipe, which says what belongs together; {to.suffix or to} is no bundle")
+        count = _write_table(study, place, to)
+    if as_json:
+        output.print_json({"file": str(to), "records": count, "bytes": to.stat().st_size})
+    else:
+        output.say(f"{count} records to {to}, {to.stat().st_size / 2**20:.2f} MB")
+
+
+@app.command("import")
+def take_in(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE.zip", help="Written by `grb store export`.")],
+    store: studying.StoreDir = None,
+    as_json: Json = False,
+) -> None:
+    """Take the records of a bundle into a store, after checking every byte of it.
+
+    \b
+    Example:
+      grb store import bundle.zip --store results
+    """
+    from grb.pipeline.bundle import merge, opened
+
+    place = studying.store_at(store)
+    with opened(bundle) as source:
+        problems = source.verify()
+        if problems:
+            raise IntegrityError(f"{bundle} is not taken in: {problems[0].sentence} ({len(problems)} problems)")
+        added = merge(source, place)
+    if as_json:
+        output.print_json({"added": added, "store": str(place.path)})
+    else:
+        output.say(f"{added} new records in {place.path}")
+
+
+@contextmanager
+def _place(path: Path | None) -> Iterator[Store]:
+    """A store, or a bundle unpacked beside."""
+    if path is not None and path.suffix == ".zip":
+        from grb.pipeline.bundle import opened
+
+        with opened(path) as store:
+            yield store
+    else:
+        if path is not None and not path.is_dir():
+            raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
+        yield studying.store_at(path)
+
+
+def _whole(store: Store, start: str) -> str:
+    found = [key for key in store.keys() if key.startswith(start.lower())]  # noqa: SIM118 - a store is no mapping
+    if len(found) != 1:
+        raise DataError(f"{len(found)} records of {store.path} begin with '{start[:64]}', but exactly one is needed")
+    return found[0]
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    return {"key": record.key, "job": record.job.plain(), "result": record.result, "provenance": record.provenance}
+
+
+def _result(record: Record) -> str:
+    result = record.result
+    if record.job.kind == "fit":
+        score = result.get("val_score")
+        return f"{result['epochs']} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
+    if record.job.kind == "attack":
+        return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
+    return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())
+
+
+def _write_table(study: Any, store: Store, to: Path) -> int:
+    from grb.graph.files import write_atomic
+    from grb.pipeline.study import rows
+
+    table = [
+        {
+            "dataset": study.dataset.name,
+            "scenario": study.recipe.scenario,
+            "attack": row.attack,
+            "knowledge": row.knowledge,
+            "defense": row.defense,
+            "mode": row.mode,
+            "repeat": row.repeat,
+            "victim": row.victim,
+            "accuracy": round(row.accuracy, 6),
+            "changed": round(row.changed, 6),
+            "key": row.facts["score"][:16],
+            "attack_cpu_seconds": row.facts.get("attack_seconds"),
+        }
+        for row in rows(study, store)
+    ]
+    if not table:
+        raise DataError(f"{store.path} has no score of recipe '{study.recipe.name}' yet; run it first")
+    if to.suffix == ".csv":
+        import io
+
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+        content = text.getvalue()
+    elif to.suffix == ".json":
+        content = json.dumps(table, indent=1, allow_nan=False) + "\n"
+    elif to.suffix == ".jsonl":
+        content = "".join(json.dumps(row, sort_keys=True, allow_nan=False) + "\n" for row in table)
+    else:
+        raise DataError(f"-o is {to}, but .zip, .csv, .json or .jsonl is needed")
+    write_atomic(to, lambda stream: _put(stream, content.encode()))
+    return len(table)
+
+
+def _put(stream: Any, data: bytes) -> None:
+    stream.write(data)

@@ -1,0 +1,183 @@
+"""What ``plan``, ``run`` and ``reproduce`` share: options, the study, its progress and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grb.cli import output
+from grb.cli.options import check_counts
+from grb.cli.progress import clock
+from grb.errors import DataError
+
+if TYPE_CHECKING:
+    from grb.pipeline import Event, Outcome, Recipe, Store, Study
+
+SIGN_OF_LIFE = 10.0
+
+StoreDir = Annotated[
+    Path | None, typer.Option("--store", help="Directory of records and artefacts; below GRB_HOME if not given.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="The recipe's small variant: fewer repeats and iterations.")]
+Victims = Annotated[int | None, typer.Option(help="Trainings of every victim; 1 in the paper.")]
+Repeats = Annotated[int | None, typer.Option(help="Draws of surrogate and edges per attack; 10 in the paper.")]
+Modes = Annotated[str | None, typer.Option(help="Difficulties, for instance easy,full.")]
+Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts, for several machines.")]
+Workers = Annotated[int | None, typer.Option(help="Processes; as many as there are cores if not given.")]
+Timeout = Annotated[float | None, typer.Option(help="Seconds per job.")]
+Memory = Annotated[float | None, typer.Option(help="Megabytes per worker.")]
+
+
+def store_at(path: Path | None) -> Store:
+    """The store at a path, or the one below GRB_HOME."""
+    from grb.dataset import registry
+    from grb.pipeline import Store
+
+    return Store(path or registry.home() / "store")
+
+
+def chosen(
+    source: str,
+    *,
+    quick: bool = False,
+    victims: int | None = None,
+    repeats: int | None = None,
+    modes: str | None = None,
+) -> Recipe:
+    """A recipe with the changes of the command line."""
+    from grb.pipeline import read_recipe
+
+    check_counts(victims=victims, repeats=repeats)
+    recipe = read_recipe(source)
+    if quick:
+        recipe = recipe.quickly()
+    return recipe.changed(
+        victims=victims, repeats=repeats, modes=[mode.strip() for mode in modes.split(",")] if modes else None
+    )
+
+
+def part(study: Study, shard: str | None) -> Study:
+    """The study, or one shard of it."""
+    if shard is None:
+        return study
+    index, _, count = shard.partition("/")
+    if not (index.isdigit() and count.isdigit()):
+        raise DataError(f"--shard is '{shard}', but two numbers as in 1/4 are needed")
+    return study.shard(int(index), int(count))
+
+
+def carry_out(
+    study: Study,
+    store: Store,
+    *,
+    workers: int | None,
+    timeout: float | None,
+    memory: float | None,
+    as_json: bool,
+) -> Outcome:
+    """Run what is missing, with a progress line or JSON events."""
+    from grb.pipeline import Limits, run
+    from grb.pipeline.estimate import seconds_of
+
+    limits = Limits(workers if workers is not None else os.cpu_count() or 1, timeout, memory)
+    watch: _Events | _Progress = (
+        _Events() if as_json else _Progress(seconds_of(study, store), len(study.jobs), max(limits.workers, 1))
+    )
+    with watch:
+        outcome = run(study.jobs.values(), store, limits=limits, on_event=watch.tell)
+    if outcome.failed:
+        for key, sentence in list(outcome.failed.items())[:5]:
+            output.say(f"failed: {study.jobs[key].label}: {sentence}")
+        output.say(f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more")
+    return outcome
+
+
+def exit_code(outcome: Outcome) -> int:
+    if outcome.interrupted:
+        return 130
+    return 0 if outcome.complete else 1
+
+
+class _Events:
+    """One JSON object per line on stdout."""
+
+    def __enter__(self) -> _Events:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def tell(self, event: Event) -> None:
+        if event.kind == "cached":
+            return
+        value: dict[str, Any] = {"event": event.kind, "key": event.job.key, "job": event.job.label}
+        if event.seconds:
+            value["seconds"] = round(event.seconds, 3)
+        if event.sentence:
+            value["error"] = event.sentence
+        sys.stdout.write(json.dumps(value) + "\n")
+        sys.stdout.flush()
+
+
+class _Progress:
+    """A live bar on a terminal, a line now and then elsewhere; the ETA weighs jobs by what they should cost."""
+
+    def __init__(self, seconds: dict[str, float], total: int, workers: int) -> None:
+        self.seconds, self.total, self.workers = seconds, total, workers
+        self.work = sum(seconds.values()) or 1.0
+        self.finished = 0.0
+        self.done = total - len(seconds)
+        self.running: dict[str, str] = {}
+        self.begin = self.told = time.monotonic()
+        self.console = output.console(stderr=True)
+        self.bar: Any = None
+
+    def __enter__(self) -> _Progress:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            self.bar = Progress(
+                TextColumn("{task.percentage:3.0f}%"),
+                BarColumn(),
+                TextColumn("{task.description}"),
+                console=self.console,
+            )
+            self.bar.start()
+            self.task = self.bar.add_task("", total=self.work)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def tell(self, event: Event) -> None:
+        key = event.job.key
+        if event.kind == "started":
+            self.running[key] = event.job.label
+        elif event.kind in ("done", "failed", "skipped", "elsewhere"):
+            self.running.pop(key, None)
+            self.done += 1
+            self.finished += self.seconds.get(key, 0.0)
+        if event.kind == "failed":
+            self.console.print(f"failed: {event.job.label}: {event.sentence}")
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.finished, description=self._words())
+        elif time.monotonic() - self.told > SIGN_OF_LIFE:
+            self.told = time.monotonic()
+            self.console.print(self._words())
+
+    def _words(self) -> str:
+        passed = time.monotonic() - self.begin
+        left = (
+            passed * (self.work - self.finished) / self.finished
+            if self.finished > 0.02 * self.work
+            else (self.work - self.finished) / self.workers
+        )
+        now = next(iter(self.running.values()), "")
+        return f"{self.done}/{self.total} jobs  ETA {clock(left)}  {now}"
