@@ -1,0 +1,229 @@
+"""What ``grb taxonomy analyse`` shows and writes: tables, CSV, JSON and figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from grb.cli import output
+from grb.taxonomy import as_dict, as_groups
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from grb.taxonomy import Analysis, Components
+
+COMPONENTS = 2
+
+
+def show(found: Analysis, title: str) -> None:
+    """The tables, on stdout."""
+    _show_profiles(found, title)
+    if found.groups:
+        _show_groups(found)
+    if found.components is not None:
+        _show_components(found)
+    if found.stability is not None:
+        _show_stability(found)
+    _show_correlations(found)
+    if found.seeds:
+        heads = ["dataset", "perturbation", "runs", "mean", "std", "std/mean %"]
+        rows = [[*row[:3], f"{row.mean:.3f}", f"{row.std:.3f}", f"{row.percent:.2f}"] for row in found.seeds]
+        output.table("Frag-k over seeds", heads, rows, numbers=heads[2:])
+    if found.chosen is not None:
+        rows = [["chosen here", ", ".join(found.chosen.datasets), f"{found.chosen.distance:.4f}"]]
+        if found.recommended is not None:
+            rows.append(["the paper's", ", ".join(found.recommended.datasets), f"{found.recommended.distance:.4f}"])
+        output.table(
+            "representatives, and the mean distance of a profile to the nearest of its group",
+            ["", "datasets", "distance"],
+            rows,
+            numbers=["distance"],
+        )
+
+
+def _show_profiles(found: Analysis, title: str) -> None:
+    order = found.tree.leaves if found.tree is not None else found.profiles.datasets
+    given = found.given.select(datasets=order)
+    model = f", {found.given.model}" if found.given.model else ""
+    heads = ["dataset", *(["group"] if found.groups else []), *(["AUROC"] if given.original is not None else [])]
+    rows = []
+    for i, name in enumerate(order):
+        row: list[Any] = [name, *([found.groups[name]] if found.groups else [])]
+        row += [] if given.original is None else [f"{given.original[i]:.3f}"]
+        row += ["-" if np.isnan(value) else f"{100 * value:.0f}" for value in given.ratio[i]]
+        rows.append(row)
+    numbers = ["AUROC", *given.perturbations]
+    output.table(
+        f"{title}{model}: AUROC in % of the unperturbed dataset's",
+        [*heads, *given.perturbations],
+        rows,
+        numbers=numbers,
+    )
+
+
+def _show_groups(found: Analysis) -> None:
+    members = as_groups(found.profiles.datasets, found.labels)
+    joined = "".join(f", {first} and {second} joined" for first, second in found.joins)
+    known = "" if found.agreement is None else f"; agreement with the known groups {found.agreement:.3f}"
+    rows = [[name, len(own), ", ".join(own)] for name, own in members.items()]
+    title = f"groups: Ward's tree cut into {found.cut}{joined}{known}"
+    output.table(title, ["group", "size", "datasets"], rows, numbers=["size"])
+
+
+def _show_components(found: Analysis) -> None:
+    parts = found.components
+    assert parts is not None
+    count = min(COMPONENTS, len(parts.explained))
+    heads = [f"PC{place + 1}" for place in range(count)]
+    rows = [
+        [name, *(f"{parts.loadings[c, j].round(3) + 0.0:+.3f}" for c in range(count))]
+        for j, name in enumerate(parts.columns)
+    ]
+    rows.append(["variance in %", *(f"{100 * parts.explained[c]:.3f}" for c in range(count))])
+    output.table("principal components: loadings", ["perturbation", *heads], rows, numbers=heads)
+
+
+def _show_stability(found: Analysis) -> None:
+    stability = found.stability
+    assert stability is not None
+    sizes = sorted(stability.agreement)
+    heads = [f"{size} groups" for size in sizes]
+    variants = list(stability.agreement[sizes[0]])
+    rows = [[name, *(f"{stability.agreement[size][name]:.3f}" for size in sizes)] for name in variants]
+    output.table(
+        f"stability: agreement (adjusted Rand index) with {_whose(stability.against)} if something else is chosen",
+        ["variant", *heads],
+        rows,
+        numbers=heads,
+    )
+    pairs: list[tuple[str, Any]] = [("verdict", stability.verdict)]
+    if stability.bootstrap is not None:
+        low, middle, high = np.quantile(stability.bootstrap.agreement, [0.05, 0.5, 0.95])
+        draws = len(stability.bootstrap.agreement)
+        pairs.append(("resampled runs", f"agreement {middle:.3f} ({low:.3f} to {high:.3f}, {draws} draws)"))
+    names = {"distance": "mean distance", "within": "distance inside groups"}
+    for name, test in stability.permutation.items():
+        words = f"{test.observed:.4f}, shuffled columns {test.null_mean:.4f}, p = {test.p:.3g} ({test.draws} shuffles)"
+        pairs.append((names[name], words))
+    if stability.silhouettes:
+        pairs.append(("silhouette", {str(size): round(value, 3) for size, value in stability.silhouettes.items()}))
+    shaky = sorted((share, name) for name, share in stability.kept.items() if share < 1)
+    if shaky:
+        pairs.append(("least sure", ", ".join(f"{name} (stays in {100 * share:.0f} %)" for share, name in shaky[:6])))
+    output.facts(None, pairs)
+
+
+def _whose(against: str) -> str:
+    return f"the {against}" if against.startswith("known") else against
+
+
+def _show_correlations(found: Analysis) -> None:
+    table = found.perturbations
+    if table is not None:
+        pairs = [
+            (table.r[i, j], table.names[i], table.names[j])
+            for i in range(len(table.names))
+            for j in range(i + 1, len(table.names))
+            if not np.isnan(table.r[i, j])
+        ]
+        strong = sorted(pairs, key=lambda pair: -abs(pair[0]))[:8]
+        rows = [[first, second, f"{r:+.3f}"] for r, first, second in strong]
+        title = f"perturbations that tell the same: largest correlations over {table.cells} datasets"
+        if rows:
+            output.table(title, ["perturbation", "and", "r"], rows, numbers=["r"])
+    words = {"log2": "log2 ratios", "auroc": "raw AUROCs (the paper's way)"}
+    for of, models in found.models.items():
+        rows = [[name, *(f"{r:.3f}" for r in models.r[i])] for i, name in enumerate(models.names)]
+        title = f"correlation of models over {models.cells} {words[of]}"
+        output.table(title, ["model", *models.names], rows, numbers=models.names)
+
+
+def write_tables(found: Analysis, title: str, directory: Path) -> list[Path]:
+    """Everything as JSON, and the tables as CSV; log2 ratios and AUROCs can be read again by ``grb taxonomy analyse``."""
+    from grb.graph.files import write_atomic
+
+    texts = {"analysis.json": json.dumps({"source": title, **as_dict(found)}, indent=1, allow_nan=False) + "\n"}
+    texts |= {name: _csv(rows) for name, rows in _tables(found).items()}
+
+    def put(path: Path, text: str) -> Path:
+        def write(stream: IO[bytes]) -> None:
+            stream.write(text.encode())
+
+        return write_atomic(path, write)
+
+    return [put(directory / name, text) for name, text in texts.items()]
+
+
+def _tables(found: Analysis) -> dict[str, list[list[Any]]]:
+    given = found.given
+    tables = {"log2-ratio.csv": _matrix("dataset", given.perturbations, given.datasets, given.values)}
+    if given.original is not None:
+        # ten digits, because the way through the logarithm leaves 0.9127399999999999 of 0.91274
+        scores = np.column_stack([given.original, given.original[:, None] * given.ratio]).round(10)
+        tables["auroc.csv"] = _matrix("dataset", ["-", *given.perturbations], given.datasets, scores)
+    if found.spread is not None:
+        used = found.profiles
+        low = _matrix("dataset", used.perturbations, used.datasets, found.spread.low)
+        high = _matrix("dataset", used.perturbations, used.datasets, found.spread.high)
+        tables |= {"log2-ratio-low.csv": low, "log2-ratio-high.csv": high}
+    if found.tree is not None:
+        order = found.tree.leaves
+        known = found.known or {}
+        rows = [[name, found.groups[name], *([known[name]] if known else [])] for name in order]
+        tables["groups.csv"] = [["dataset", "group", *(["known"] if known else [])], *rows]
+        tables["linkage.csv"] = [["left", "right", "height", "size"], *found.tree.linkage.tolist()]
+    if found.components is not None:
+        parts = found.components
+        heads = [f"PC{place + 1}" for place in range(len(parts.explained))]
+        tables["pca-scores.csv"] = _matrix("dataset", heads, parts.rows, parts.scores)
+        tables["pca-loadings.csv"] = _matrix("perturbation", heads, parts.columns, parts.loadings.T)
+        tables["pca-variance.csv"] = [["component", "share"], *map(list, zip(heads, parts.explained.tolist()))]
+    if found.perturbations is not None:
+        names = found.perturbations.names
+        tables["correlation.csv"] = _matrix("perturbation", names, names, found.perturbations.r)
+    if found.stability is not None:
+        scored = [[size, name, r] for size, own in found.stability.agreement.items() for name, r in own.items()]
+        tables["stability.csv"] = [["groups", "variant", "adjusted_rand"], *scored]
+    return tables
+
+
+def _matrix(corner: str, heads: Sequence[str], names: Sequence[str], values: Any) -> list[list[Any]]:
+    # repr of a float reads back as the same float; nothing stands for a missing cell
+    cells = [["" if np.isnan(value) else float(value) for value in row] for row in values]
+    return [[corner, *heads], *([name, *row] for name, row in zip(names, cells))]
+
+
+def _csv(rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def draw_figures(found: Analysis, title: str, classical: Components | None, directory: Path, kind: str) -> list[Path]:
+    """Those figures that the results allow."""
+    from grb import visualise
+
+    model = f", {found.given.model}" if found.given.model else ""
+    title = f"{Path(title).name}{model}"
+    figures: dict[str, Figure] = {"heatmap": visualise.draw_heatmap(visualise.heatmap(found), title=title)}
+    if found.components is not None:
+        figures["pca"] = visualise.draw_components(found.components, found.labels, title=title)
+    if found.perturbations is not None:
+        figures["correlation"] = visualise.draw_correlation(found.perturbations, over="datasets", title=title)
+    if "log2" in found.models:
+        figures["models"] = visualise.draw_correlation(found.models["log2"], over="log2 ratios")
+    if found.stability is not None:
+        figures["stability"] = visualise.draw_stability(found, title=title)
+    if classical is not None:
+        owners = [name.rpartition(" ")[0] for name in classical.rows]
+        figures["classical"] = visualise.draw_components(
+            classical, owners, title="classical properties by dataset and class, published Table D.1"
+        )
+    return [visualise.save(figure, directory / f"{name}.{kind}") for name, figure in figures.items()]

@@ -1,0 +1,38 @@
+"""Which datasets behave alike: sensitivity profiles under perturbations, their groups, and how far to trust them.
+
+>>> from grb import taxonomy
+>>> found = taxonomy.analyse_published(taxonomy.published("transductive"), draws=19)
+>>> found.agreement
+1.0
+"""
+
+from grb.taxonomy.analysis import Analysis, Stability, analyse, analyse_published, as_dict
+from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
+from grb.taxonomy.components import Components, principal_components, profile_components
+from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
+from grb.taxonomy.missing import MISSING, complete, drop_datasets, drop_perturbations, fill_with_mean
+from grb.taxonomy.profile import FEATURES, ORIGINAL, PAPER_ORDER, STRUCTURE, Profiles, from_auroc, from_runs
+from grb.taxonomy.properties import class_properties, graph_properties
+from grb.taxonomy.read import read_groups, read_models, read_profiles
+from grb.taxonomy.reference import (
+    CITATION,
+    PROPERTIES,
+    PUBLISHED,
+    Reference,
+    property_components,
+    published,
+    published_properties,
+    published_seed_study,
+)
+from grb.taxonomy.representative import Subset, coverage, distances, representatives
+from grb.taxonomy.stability import (
+    BootstrapGroups,
+    PermutationTest,
+    bootstrap_groups,
+    k_means,
+    leave_one_out,
+    linkages,
+    permutation_test,
+    silhouettes,
+)
+from grb.taxonomy.uncertainty import SeedSpread, Spread, resample, seed_study, spread

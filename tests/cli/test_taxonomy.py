@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from grb.taxonomy import published, read_profiles
+
+from .conftest import refusal
+
+FEW = ("--draws", "9")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """AUROCs of two models on eight datasets, four seeds each."""
+    generator = np.random.default_rng(0)
+    path = tmp_path / "runs.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["dataset", "perturbation", "model", "seed", "auroc"])
+        for model in ("gcn", "gin"):
+            for place in range(8):
+                for name, factor in (
+                    ("-", 1.0),
+                    ("NoEdges", 0.7 + 0.3 * (place % 2)),
+                    ("RandFtrs", 0.9),
+                    ("Frag-k1", 0.8),
+                ):
+                    for seed in range(4):
+                        score = 0.85 * factor + 0.01 * generator.standard_normal()
+                        writer.writerow([f"d{place}", name, model, seed, round(score, 5)])
+    return path
+
+
+def write(path, *rows):
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    return path
+
+
+def test_published_results_as_tables(grb):
+    done = grb("taxonomy", "analyse", "--published", "inductive", *FEW)
+    assert done.exit_code == 0, done.stderr
+    shown = done.stdout
+    assert shown.startswith("published inductive datasets, GCN: AUROC in % of the unperturbed dataset's\n")
+    assert "groups: Ward's tree cut into 4, 3 and 4 joined; agreement with the known groups 1.000" in shown
+    assert "46.419  33.820" in shown
+    assert "fragile: lowest agreement 0.10 (average)" in shown
+    assert "the paper's" in shown and "0.2496" in shown
+    assert "note: published means over nominally ten seeds or folds" in done.stderr
+
+
+def test_published_results_as_json(grb_json, grb):
+    found = grb_json("taxonomy", "analyse", "--published", "transductive", *FEW)
+    assert found["groups"]["members"]["T-1"] == ["Actor", "DzEu", "WebKB-Cor", "WebKB-Wis"]
+    assert found["known"]["agreement"] == 1.0 and found["written"] == []
+    assert found["stability"]["agreement"]["3"]["average"] == pytest.approx(0.143, abs=5e-4)
+    assert json.loads(grb("--json", "taxonomy", "analyse", "--published", "transductive", *FEW).stdout) == found
+
+
+def test_another_model_of_the_published(grb_json):
+    found = grb_json("taxonomy", "analyse", "--published", "inductive", "--model", "gin", *FEW)
+    assert found["model"] == "GIN" and found["groups"]["cut"] == 3 and found["groups"]["joins"] == []
+    assert found["known"]["agreement"] == pytest.approx(0.308, abs=5e-4)
+
+
+def test_everything_is_written_and_can_be_read_again(grb, tmp_path):
+    out = tmp_path / "new" / "taxonomy"
+    done = grb("taxonomy", "analyse", "--published", "inductive", "-o", out, "--format", "svg", *FEW)
+    assert done.exit_code == 0, done.stderr
+    names = {path.name for path in out.iterdir()}
+    assert {f"{name}.svg" for name in ("heatmap", "pca", "correlation", "models", "stability", "classical")} <= names
+    assert "wrote 16 files" in done.stderr and len(names) == 16
+    profiles = published("inductive").profiles
+    np.testing.assert_array_equal(read_profiles(out / "log2-ratio.csv").values, profiles.values)
+    np.testing.assert_allclose(read_profiles(out / "auroc.csv").values, profiles.values, atol=1e-8)
+    assert json.loads((out / "analysis.json").read_text())["groups"]["cut"] == 4
+    with (out / "groups.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows[0] == {"dataset": "ENZYMES", "group": "I-1", "known": "I-1"}
+    again = grb(
+        "taxonomy", "analyse", out / "log2-ratio.csv", "--labels", out / "groups.csv", "--groups", 4, "--json", *FEW
+    )
+    assert json.loads(again.stdout)["known"]["agreement"] == pytest.approx(0.8506, abs=5e-5)
+
+
+def test_runs_of_two_models(grb, grb_json, runs):
+    done = grb("taxonomy", "analyse", runs, *FEW)
+    assert done.exit_code == 0, done.stderr
+    assert "has 2 models (gcn, gin); these are the profiles of gcn" in done.stderr
+    for words in ("Frag-k over seeds", "resampled runs", "correlation of models over 24 log2 ratios"):
+        assert words in done.stdout
+    found = grb_json("taxonomy", "analyse", runs, "--model", "gin", "--groups", 2, *FEW)
+    groups = found["groups"]["of"]
+    assert groups["d0"] == groups["d2"] != groups["d1"] == groups["d3"]
+    assert found["interval"]["draws"] == 9 and len(found["seeds"]) == 8
+
+
+def test_labels_and_joins_of_the_user(grb_json, runs, tmp_path):
+    labels = write(
+        tmp_path / "labels.csv", ["dataset", "group"], *([f"d{i}", "even" if i % 2 == 0 else "odd"] for i in range(8))
+    )
+    found = grb_json("taxonomy", "analyse", runs, "--model", "gcn", "--labels", labels, "--groups", 2, *FEW)
+    assert found["known"]["agreement"] == 1.0 and set(found["groups"]["members"]) == {"even", "odd"}
+    three = grb_json("taxonomy", "analyse", "--published", "inductive", "--groups", 4, "--join", "1+2", *FEW)
+    assert three["groups"]["joins"] == [[1, 2]] and len(three["groups"]["members"]) == 3
+
+
+HEAD = ["dataset", "-", "NoEdges", "NodeDeg"]
+
+
+def test_missing_cells_are_told_and_the_rule_can_be_chosen(grb, grb_json, tmp_path):
+    path = write(
+        tmp_path / "t.csv", HEAD, ["a", 0.9, 0.5, 0.8], ["b", 0.9, "", 0.7], ["c", 0.8, 0.8, 0.7], ["d", 0.8, 0.7, 0.5]
+    )
+    done = grb("taxonomy", "analyse", path, *FEW)
+    assert done.exit_code == 0
+    assert "note: left out, because a cell is missing: NoEdges" in done.stderr
+    assert grb_json("taxonomy", "analyse", path, "--missing", "drop-datasets", *FEW)["used"]["datasets"] == [
+        "a",
+        "c",
+        "d",
+    ]
+    assert "Did you mean 'mean'?" in refusal(grb("taxonomy", "analyse", path, "--missing", "meen"))
+
+
+@pytest.mark.parametrize("rows", [[["a", 0.9, 0.5, 0.8]], [["a", 0.9, 0.5, 0.8], ["b", 0.8, 0.7, 0.4]]])
+def test_one_or_two_datasets_get_an_answer(grb, tmp_path, rows):
+    done = grb("taxonomy", "analyse", write(tmp_path / "t.csv", HEAD, *rows), "-o", tmp_path / "out", *FEW)
+    assert done.exit_code == 0, done.stderr
+    assert "note: not done: " in done.stderr
+    assert (tmp_path / "out" / "heatmap.png").is_file() and (tmp_path / "out" / "analysis.json").is_file()
+
+
+def test_one_perturbation_gets_an_answer(grb, tmp_path):
+    rows = [[name, 0.9, score] for name, score in zip("abcd", (0.9, 0.88, 0.5, 0.51))]
+    done = grb("taxonomy", "analyse", write(tmp_path / "t.csv", HEAD[:3], *rows), "-o", tmp_path / "out", *FEW)
+    assert done.exit_code == 0, done.stderr
+    assert "correlations need two perturbations, but there is only 'NoEdges'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ((), "no file was given; give the file of your results, or --published inductive"),
+        (("t.csv", "--published", "inductive"), "a file and --published were both given"),
+        (("--published", "inductiv"), "Did you mean 'inductive'?"),
+        (("--published", "inductive", "--model", "gat"), "no model 'gat'"),
+        (("--published", "inductive", "--join", "3,4"), "--join is '3,4', but two numbers of groups are needed"),
+        (("--published", "inductive", "--groups", "4", "--join", "1+3"), "groups 1 and 3 are not siblings"),
+        (("--published", "inductive", "--groups", "0"), "--groups is 0, but at least 1 is needed"),
+        (("--published", "inductive", "--groups", "30"), "30 groups were asked for, but 1 to 24 are possible"),
+        (("--published", "inductive", "--draws", "1"), "--draws is 1, but at least 2 are needed"),
+        (("--published", "inductive", "--seed", "-1"), "--seed is -1"),
+        (("--published", "inductive", "--saturated", "0"), "--saturated is 0"),
+        (("--published", "inductive", "--format", "gif"), "no format 'gif'"),
+        (("--published", "inductive", "--representatives", "2"), "2 representatives of 3 groups"),
+        (("gone.csv",), "no file gone.csv"),
+        (("gone.csv", "--kind", "wide"), "no kind of table 'wide'"),
+        (("zero.csv",), "the AUROC of dataset 'a' under 'NoEdges' is 0"),
+        (("nan.csv",), "no dataset has an AUROC of its unperturbed self"),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing_behind(grb, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "zero.csv", HEAD, ["a", 0.9, 0.0, 0.8], ["b", 0.9, 0.8, 0.8])
+    write(tmp_path / "nan.csv", HEAD, ["a", "nan", 0.5, 0.8], ["b", "NaN", 0.8, 0.8])
+    done = grb("taxonomy", "analyse", *arguments, "-o", "out")
+    assert done.exit_code == 2
+    assert sentence in refusal(done)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(grb, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = grb("taxonomy", "analyse", "--published", "inductive", "-o", tmp_path / "file" / "deep")
+    assert done.exit_code == 2 and "is not a directory" in refusal(done)
+
+
+def test_help_shows_examples_and_no_verb_shows_help(grb):
+    shown = grb("taxonomy", "analyse", "--help").stdout
+    assert "grb taxonomy analyse --published transductive" in shown
+    done = grb("taxonomy")
+    assert done.exit_code == 0 and "analyse" in done.stdout
