@@ -185,3 +185,26 @@ def test_help_shows_examples_and_no_verb_shows_help(grb):
     assert "grb taxonomy analyse --published transductive" in shown
     done = grb("taxonomy")
     assert done.exit_code == 0 and "analyse" in done.stdout
+
+
+def test_the_runs_of_a_store(grb_json, grb, runs, tmp_path):
+    """The same runs as records of a store and as a file give the same profiles."""
+    from grb.pipeline import DataRef, Job, Record, Spec, Store
+
+    store = Store(tmp_path / "store")
+    with runs.open() as stream:
+        for row in csv.DictReader(stream):
+            seed = int(row["seed"])
+            job = Job("fit", Spec(row["model"], {"on": row["perturbation"]}), DataRef(row["dataset"], "f"), seed=seed)
+            result = {**row, "seed": seed, "auroc": float(row["auroc"])}
+            store.write(Record(job.key, job, result, {}, {"cpu_seconds": 1.0, "peak_megabytes": 1.0}))
+    found = grb_json("taxonomy", "analyse", str(store.path), "--model", "gin", *FEW)
+    expected = grb_json("taxonomy", "analyse", str(runs), "--model", "gin", *FEW)
+    rows = [found["datasets"].index(name) for name in expected["datasets"]]
+    columns = [found["perturbations"].index(name) for name in expected["perturbations"]]
+    np.testing.assert_allclose(np.array(found["log2_ratio"])[np.ix_(rows, columns)], expected["log2_ratio"])
+
+
+def test_a_store_without_runs_is_refused(grb, tmp_path):
+    done = grb("taxonomy", "analyse", str(tmp_path), *FEW)
+    assert done.exit_code == 2 and "has no run of a perturbed dataset" in refusal(done)

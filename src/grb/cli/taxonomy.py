@@ -48,8 +48,8 @@ def analyse(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE",
-            help="Runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
+            metavar="FILE|STORE",
+            help="A store; or runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
             "row per dataset and one column per perturbation, of mean AUROCs (with a column '-') or of log2 ratios.",
         ),
     ] = None,
@@ -185,11 +185,20 @@ def _source(file: Path | None, published: str | None, model: str | None, kind: A
             classical=taxonomy.property_components() if published == "inductive" else None,
         )
     assert file is not None
-    models = taxonomy.read_models(file, kind=kind)
+    models = _models_of_store(file) if file.is_dir() else taxonomy.read_models(file, kind=kind)
     if model is None and len(models) > 1:
         model = next(iter(models))
         output.say(f"note: {file} has {len(models)} models ({', '.join(models)}); these are the profiles of {model}")
     return Source(str(file), models, pick(models, model, str(file)))
+
+
+def _models_of_store(path: Path) -> dict[str, Profiles]:
+    """Profiles from the records of a store: every result that names a dataset, a perturbation and an AUROC is a run."""
+    from grb.pipeline import Store
+    from grb.taxonomy.read import from_rows
+
+    needed = {"dataset", "perturbation", "auroc"}
+    return from_rows([record.result for record in Store(path).records() if needed <= record.result.keys()], path)
 
 
 def _write(found: Analysis, source: Source, directory: Path, kind: str) -> list[Path]:

@@ -76,6 +76,13 @@ def read_models(path: str | os.PathLike[str], *, kind: Kind | None = None) -> di
     return {"": _wide(path, header, rows, kind)}
 
 
+def from_rows(rows: Sequence[Row], source: str | os.PathLike[str]) -> dict[str, Profiles]:
+    """The profiles of every model among runs that are values already; ``source`` is where errors say they come from."""
+    if not rows:
+        raise DataError(f"{source} has no run of a perturbed dataset; every run needs dataset, perturbation and auroc")
+    return _by_model(list(rows), Path(source))
+
+
 def read_groups(path: str | os.PathLike[str]) -> dict[str, str]:
     """Groups of datasets from a CSV with the columns ``dataset`` and ``group``."""
     path = Path(path)
