@@ -96,6 +96,7 @@ class Modification:
         per_node: Share of its degree that may change at one node (rounded down); None for no such limit.
         feature_nodes: Nodes whose features may change at most.
         feature_range: Lowest and highest value of a changed feature; needed if features may change.
+        allow_isolate: Whether a node may lose all its neighbours.
     """
 
     edges: int | None = None
@@ -104,6 +105,7 @@ class Modification:
     per_node: float | None = None
     feature_nodes: int = 0
     feature_range: tuple[float, float] | None = None
+    allow_isolate: bool = True
 
     def __post_init__(self) -> None:
         if (self.edges is None) == (self.edge_ratio is None):
@@ -118,6 +120,25 @@ class Modification:
             raise DataError("feature_nodes needs a feature_range, for instance the dataset's own")
         if self.feature_range is not None:
             _check_limits(self.feature_range)
+
+    @classmethod
+    def preset(cls, dataset: str, targets: int = 0, feature_range: tuple[float, float] | None = None) -> Modification:
+        """The share of edges that the GRB benchmark lets an attacker change, 5 % for every dataset.
+
+        Args:
+            dataset: Whose range of features (Table 12) to take.
+            targets: Attacked nodes; the features of 5 % of so many may change too.
+            feature_range: For a dataset that the papers do not have; without a range no feature may change.
+        """
+        row = preset("modification")["default"]
+        if feature_range is None:
+            try:
+                low, high = injection_table(dataset)["feature_range"]
+                feature_range = (low, high)
+            except UnknownName:
+                targets = 0
+        nodes = math.floor(row["feature_ratio"] * targets + 1e-9)
+        return cls(edge_ratio=row["edge_ratio"], feature_nodes=nodes, feature_range=feature_range)
 
     def budget(self, graph: Graph) -> int:
         """Edges that may change in this graph."""
@@ -144,6 +165,8 @@ class Modification:
             raise BudgetError(f"{count} edges are changed, but the threat model allows {budget}")
         if self.per_node is not None and count:
             self._check_per_node(graph, changed)
+        if not self.allow_isolate and edit.drop.numel():
+            _check_isolated(graph, edit)
         touched = 0 if edit.set_ids is None else len(edit.set_ids)
         if touched > self.feature_nodes:
             raise BudgetError(
@@ -153,10 +176,16 @@ class Modification:
             _check_range(edit.set_x, self.feature_range, "a changed feature")
         return {"edges": count, "feature_nodes": touched}
 
+    def node_limits(self, graph: Graph) -> Tensor | None:
+        """Edges that may change at every node, [n]; None for no such limit."""
+        if self.per_node is None:
+            return None
+        return (graph.adj.degrees.double() * self.per_node + 1e-9).floor().long()
+
     def _check_per_node(self, graph: Graph, changed: Tensor) -> None:
-        assert self.per_node is not None
         counts = torch.bincount(changed.flatten(), minlength=graph.n)
-        limits = (graph.adj.degrees.double() * self.per_node + 1e-9).floor().long()
+        limits = self.node_limits(graph)
+        assert limits is not None
         over = (counts > limits).nonzero().flatten()
         if len(over):
             node = int(over[0])
@@ -199,6 +228,16 @@ def _check_edges_exist(graph: Graph, edit: GraphEdit) -> None:
         raise BudgetError(f"edge {edit.add[:, present][:, 0].tolist()} is added, but the graph has it already")
     if gone.any():
         raise BudgetError(f"edge {edit.drop[:, gone][:, 0].tolist()} is dropped, but the graph has no such edge")
+
+
+def _check_isolated(graph: Graph, edit: GraphEdit) -> None:
+    lost, won = (torch.bincount(pairs.flatten(), minlength=graph.n) for pairs in (edit.drop, edit.add))
+    before = graph.adj.degrees.long()
+    alone = ((before > 0) & (before - lost + won == 0)).nonzero().flatten()
+    if len(alone):
+        raise BudgetError(
+            f"node {int(alone[0])} loses all its neighbours, but the threat model has allow_isolate=False"
+        )
 
 
 def _check_limits(limits: tuple[float, float]) -> None:

@@ -23,11 +23,13 @@ from grb.model.torch import GCN
 
 FEATURES, CLASSES = 3, 4
 SMALL: dict[str, Any] = {"hidden_features": [3, 3], "dropout": 0.5}
-# the weights of GNNGuard depend on earlier layers, the low-rank graph of GCN-SVD is no sum over edges
-STAGED = [name for name in entries("model") if name not in ("gcnguard", "gatguard", "gcn-svd")]
+# the weights of GNNGuard depend on earlier layers, the low-rank graph of GCN-SVD is no sum over edges, and what a
+# preprocess part leaves of the edges depends on the features
+UNSTAGED = ("gcnguard", "gatguard", "egnnguard", "gcn-svd", "gcn-jaccard", "gcn-cosine", "gcn-transform")
+STAGED = [name for name in entries("model") if name not in UNSTAGED]
 MODELS: list[tuple[str, dict[str, Any]]] = [
     *[(name, {} if name == "sgc" else SMALL) for name in STAGED],
-    *[(f"{name}+ln", {**SMALL, "layer_norm": True}) for name in STAGED if name not in ("sgc", "r-gcn")],
+    *[(f"{name}+ln", {**SMALL, "layer_norm": True}) for name in STAGED if name not in ("sgc", "r-gcn", "grand")],
     *[(f"{name}+residual", {**SMALL, "residual": True}) for name in ("gcn", "tagcn", "graphsage")],
     ("gat+residual", {**SMALL, "hidden_features": [3, 3, 3], "heads": 1, "residual": True}),
     ("gcn+ln+residual", {**SMALL, "layer_norm": True, "residual": True}),

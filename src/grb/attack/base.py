@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,9 @@ from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
 from grb.graph.validate import check_ids
 from grb.model.base import check_features, predict
-from grb.threat import Injection, Threat
+from grb.threat import Injection, Modification, Threat
+
+log = logging.getLogger(__name__)
 
 Knowledge = Literal["white-box", "transfer", "none"]
 
@@ -68,6 +71,15 @@ class Scene:
         """The threat model of an injection attack; refuses any other."""
         if not isinstance(self.threat, Injection):
             raise DataError(f"an injection attack needs an Injection threat model, got {type(self.threat).__name__}")
+        return self.threat
+
+    @property
+    def modification(self) -> Modification:
+        """The threat model of a modification attack; refuses any other."""
+        if not isinstance(self.threat, Modification):
+            raise DataError(
+                f"a modification attack needs a Modification threat model, got {type(self.threat).__name__}"
+            )
         return self.threat
 
     def surrogate(self) -> nn.Module:
@@ -140,6 +152,18 @@ def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
         seed=seed,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def scene_of_arrays(model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, threat: Threat) -> Scene:
+    """What the papers' ``attack()`` calls give: arrays in place of a dataset; the graph is mended where it must be."""
+    graph, mended = Graph.build(adj, features, mode="canonicalise")
+    for note in mended:
+        log.warning("the clean graph was mended before the attack: %s", note)
+    if target_mask.shape != (graph.n,) or target_mask.dtype != torch.bool:
+        raise DataError(f"target_mask has shape {list(target_mask.shape)}, but {graph.n} booleans are needed")
+    none = torch.empty(0, dtype=torch.int64)
+    view = View(graph, none, none, target_mask.nonzero().flatten(), torch.arange(graph.n), 0, inductive=False)
+    return Scene(view, threat, model)
 
 
 def clean_labels(scene: Scene) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern
-from grb.model.base import Mix, Propagate, Rows, Stage, State, evaluating, predict, prepare
+from grb.model.base import Mix, Propagate, Rows, Stage, State, evaluating, prepare
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -45,11 +45,12 @@ class Rewired:
 
     def logits(self) -> Tensor:
         """Of all nodes of the clean graph, [n, classes]."""
-        ops = self._operators(self.graph.adj)
-        if ops is None or self.stages is None:
-            return predict(self.model, self.graph)
+        op, ops = self._operators(self.graph.adj)
         state = self.state
         with evaluating(self.model):
+            if ops is None or self.stages is None:
+                logits: Tensor = self.model(self.graph.x, op)
+                return logits
             for stage in self.stages[len(self.lead) :]:
                 state = _whole_step(stage, ops, state)
         return state[0]
@@ -66,20 +67,18 @@ class Rewired:
         """
         adj = self.graph.adj.edited(wired.add, wired.drop, base=wired.base, n=wired.n_after)
         new = torch.arange(wired.base, wired.n_after)
-        ops = self._operators(adj)
+        op, ops = self._operators(adj)
         if ops is None or self.stages is None:
-            return full_forward(self.model, self.graph.apply(wired), new, targets), False
+            return full_forward(self.model, self.graph.apply(wired), new, targets, op), False
         front = _Front(adj.n, new, torch.arange(wired.base), self.state)
         with evaluating(self.model):
             return _plan(self.stages, len(self.lead), ops, front, targets), True
 
-    def _operators(self, adj: Adjacency) -> Sequence[CSR] | None:
-        """The model's operators for these edges, or None if it has to be run as a whole."""
-        if not self.state:
-            return None
+    def _operators(self, adj: Adjacency) -> tuple[Any, Sequence[CSR] | None]:
+        """What the model prepares of these edges, and its operators if the stages can be run with them."""
         op = prepare(self.model, adj)
         ops = op if isinstance(op, Sequence) else [op]
-        return ops if all(isinstance(part, CSR) for part in ops) else None
+        return op, ops if self.state and all(isinstance(part, CSR) for part in ops) else None
 
 
 def forward_of_features(model: nn.Module, graph: Graph, varying: Tensor, targets: Tensor) -> tuple[Forward, bool]:
@@ -95,18 +94,22 @@ def forward_of_features(model: nn.Module, graph: Graph, varying: Tensor, targets
         The function, [v, d] to [t, classes], and whether it is incremental (it is if the model has stages).
     """
     rewired = Rewired(model, graph)
-    ops = rewired._operators(graph.adj)
+    op, ops = rewired._operators(graph.adj)
     if ops is None or rewired.stages is None:
-        return full_forward(model, graph, varying, targets), False
+        return full_forward(model, graph, varying, targets, op), False
     constant = (_numbering(graph.n, varying) < 0).nonzero().flatten()
     front = _Front(graph.n, varying, constant, tuple(values[constant] for values in rewired.state))
     with evaluating(model):
         return _plan(rewired.stages, len(rewired.lead), ops, front, targets), True
 
 
-def full_forward(model: nn.Module, attacked: Graph, varying: Tensor, targets: Tensor) -> Forward:
-    """The same function by whole forward passes; for models without stages, and to compare with."""
-    op: Any = prepare(model, attacked.adj)
+def full_forward(model: nn.Module, attacked: Graph, varying: Tensor, targets: Tensor, op: Any = None) -> Forward:
+    """The same function by whole forward passes; for models without stages, and to compare with.
+
+    Args:
+        op: What the model prepares of the attacked graph's edges, if that is known already.
+    """
+    op = prepare(model, attacked.adj) if op is None else op
     x = attacked.x if isinstance(attacked.x, Tensor) else attacked.x @ torch.eye(attacked.num_features)
 
     def forward(features: Tensor) -> Tensor:
@@ -198,6 +201,16 @@ class _Front:
     constant: Tensor  # ids, ascending
     state: State  # of the constant rows
 
+    def spread(self, slot: int) -> Tensor:
+        """One tensor of the state with a row for every node, zero where it is not constant, [n, width]."""
+        values = self.state[slot]
+        return values.new_zeros(self.n, *values.shape[1:]).index_copy_(0, self.constant, values)
+
+    def own(self, rows: Tensor) -> State:
+        """The state of some of the constant rows."""
+        numbers = _numbering(self.n, self.constant)[rows]
+        return tuple(values[numbers] for values in self.state)
+
     def joined(self, wanted: Tensor, slot: int) -> _Joined:
         place = _numbering(self.n, wanted)
         places = place[self.varying]
@@ -224,11 +237,13 @@ def _plan(stages: Sequence[Stage], lead: int, ops: Sequence[CSR], front: _Front,
         op = ops[stage.op]
         varies = _neighbourhood(op, front.varying, n) & wanted
         after, constant = varies.nonzero().flatten(), (wanted & ~varies).nonzero().flatten()
+        step: Callable[[State], State]
         if isinstance(stage, Mix):
-            steps.append(_mixed(stage, op, front, after))
+            step, state = _mixed(stage, op, front, after, constant)
         else:
-            steps.append(_propagated(stage, op, front, after))
-        front = _Front(n, after, constant, _constants(stage, op, front, constant))
+            step, state = _propagated(stage, op, front, after, constant)
+        steps.append(step)
+        front = _Front(n, after, constant, state)
     return _Steps(tuple(steps), front.joined(targets, 0))
 
 
@@ -239,7 +254,7 @@ def _needed_rows(stages: Sequence[Stage], ops: Sequence[CSR], n: int, targets: T
     needed = []
     for stage in reversed(stages):
         needed.append(mask)
-        if not isinstance(stage, Rows):
+        if not isinstance(stage, Rows) and not mask.all():
             mask = _neighbourhood(ops[stage.op], mask.nonzero().flatten(), n)
     return needed[::-1]
 
@@ -252,36 +267,31 @@ def _neighbourhood(op: CSR, rows: Tensor, n: int) -> Tensor:
     return mask
 
 
-def _constants(stage: Propagate | Mix, op: CSR, front: _Front, rows: Tensor) -> State:
-    """State of the rows that stay constant; all their sources are constant too."""
-    block = _columns(op.rows(rows), front.constant)
-    numbers = _numbering(front.n, front.constant)[rows]
-    own = tuple(values[numbers] for values in front.state)
-    if isinstance(stage, Mix):
-        return stage.apply(block, front.state, own)
-    return _replaced(own, stage.slot, block @ front.state[stage.slot])
-
-
-def _propagated(stage: Propagate, op: CSR, front: _Front, after: Tensor) -> _Propagated:
-    rows = op.rows(after)
-    constants = _columns(rows, front.constant) @ front.state[stage.slot]
+def _propagated(stage: Propagate, op: CSR, front: _Front, after: Tensor, constant: Tensor) -> tuple[_Propagated, State]:
+    """The restricted step, and the state of the rows that stay constant; all sources of these are constant too."""
+    rows, spread = op.rows(after), front.spread(stage.slot)
     slots = range(len(front.state))
     others = tuple(None if slot == stage.slot else front.joined(after, slot) for slot in slots)
-    return _Propagated(_columns(rows, front.varying), constants, stage.slot, others)
+    # rows that are not constant are zero in ``spread``: cheaper than taking their columns out of the block
+    step = _Propagated(_columns(rows, front.varying), rows @ spread, stage.slot, others)
+    return step, _replaced(front.own(constant), stage.slot, op.rows(constant) @ spread)
 
 
-def _mixed(stage: Mix, op: CSR, front: _Front, after: Tensor) -> _Mixed:
+def _mixed(stage: Mix, op: CSR, front: _Front, after: Tensor, constant: Tensor) -> tuple[_Mixed, State]:
+    """The same for a step whose weights depend on the rows."""
     rows = op.rows(after)
     seen = torch.zeros(front.n, dtype=torch.bool)
     seen[rows.pattern.indices] = True
     sources = seen.nonzero().flatten()
     slots = range(len(front.state))
-    return _Mixed(
+    step = _Mixed(
         stage,
         _columns(rows, sources),
         tuple(front.joined(sources, slot) for slot in slots),
         tuple(front.joined(after, slot) for slot in slots),
     )
+    block = _columns(op.rows(constant), front.constant)
+    return step, stage.apply(block, front.state, front.own(constant))
 
 
 def _numbering(n: int, ids: Tensor) -> Tensor:
@@ -294,8 +304,9 @@ def _numbering(n: int, ids: Tensor) -> Tensor:
 def _columns(rows: CSR, columns: Tensor) -> CSR:
     """Only some columns of a block of rows, renumbered in their order."""
     pattern = rows.pattern
-    renumbered = _numbering(pattern.columns, columns).to(pattern.indices.dtype)[pattern.indices]
-    keep = renumbered >= 0
-    counts = torch.bincount(pattern.row_ids[keep], minlength=pattern.shape[0])
-    indptr = functional.pad(counts.cumsum(0), (1, 0)).to(pattern.indptr.dtype)
-    return CSR(Pattern(indptr, renumbered[keep], len(columns)), None if rows.values is None else rows.values[keep])
+    numbers = _numbering(pattern.columns, columns).to(pattern.indices.dtype).index_select(0, pattern.indices)
+    inside = numbers >= 0
+    kept = inside.nonzero().flatten()
+    indptr = functional.pad(inside.cumsum(0, dtype=pattern.indptr.dtype), (1, 0)).index_select(0, pattern.indptr)
+    values = None if rows.values is None else rows.values.index_select(0, kept)
+    return CSR(Pattern(indptr, numbers.index_select(0, kept), len(columns)), values)

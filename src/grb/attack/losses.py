@@ -29,9 +29,33 @@ def margin(logits: Tensor, y: Tensor) -> Tensor:
     return rest.max(1).values - own
 
 
-def tanh_margin(logits: Tensor, y: Tensor) -> Tensor:
-    r""":math:`\tanh(-m)`: nodes near the boundary count most (Geisler et al., NeurIPS 2021)."""
-    return torch.tanh(margin(logits, y))
+def tanh_margin(logits: Tensor, y: Tensor, scale: float = 1.0) -> Tensor:
+    r""":math:`\tanh(-m / s)`: nodes near the boundary count most (Geisler et al., NeurIPS 2021, with :math:`s = 1`).
+
+    Args:
+        logits: [t, c].
+        y: [t].
+        scale: Margins far beyond it hardly count; :func:`typical_margin` measures what is far for a model.
+    """
+    return torch.tanh(margin(logits, y) / scale)
+
+
+def typical_margin(logits: Tensor, y: Tensor) -> float:
+    """The median margin, at least 1: logits of deep models are large, and a hyperbolic tangent of them is flat."""
+    return max(1.0, float(-margin(logits, y).median())) if len(y) else 1.0
+
+
+def masked_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    r""":math:`-\log p_y` of the nodes that still get their label, scaled so that their mean comes out; all if none does."""
+    right = logits.detach().argmax(1) == y
+    if not right.any():
+        return cross_entropy(logits, y)
+    return torch.where(right, cross_entropy(logits, y), 0.0) * (len(y) / int(right.sum()))
+
+
+def prob_margin(logits: Tensor, y: Tensor) -> Tensor:
+    r""":math:`\max_{c \ne y} p_c - p_y`: as the margin, of probabilities."""
+    return margin(torch.softmax(logits, dim=1), y)
 
 
 def smooth(logits: Tensor, y: Tensor, threshold: float = 4.0) -> Tensor:

@@ -13,6 +13,7 @@ import typer
 from grb._version import __version__
 from grb.catalogue import canonical
 from grb.cli import output
+from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
 from grb.cli.eval import check_model, dataset_title, metric_name, model_title, trained_on
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from grb.attack.base import Attack, Knowledge
     from grb.dataset import Dataset
     from grb.model.base import GraphModel
-    from grb.threat import Injection
+    from grb.threat import Threat
 
 FAILED = 1
 
@@ -44,7 +45,7 @@ class Plan:
     """All runs of one command: every attack on every difficulty with every seed."""
 
     attacks: Mapping[str, Attack]
-    threats: Mapping[str, Injection]
+    threats: Mapping[tuple[str, str], Threat]
     seeds: tuple[int, ...]
     source: nn.Module | None
     knowledge: Knowledge
@@ -55,7 +56,7 @@ class Plan:
 
     @property
     def runs(self) -> list[tuple[str, str, int]]:
-        return [(attack, mode, seed) for attack in self.attacks for mode in self.threats for seed in self.seeds]
+        return [(attack, mode, seed) for attack, mode in self.threats for seed in self.seeds]
 
 
 def attack(
@@ -96,8 +97,15 @@ def attack(
     repeats: Annotated[int, typer.Option(metavar="R", help="Repeat with the seeds K, K+1, ... K+R-1.")] = 1,
     nodes: Annotated[int | None, typer.Option(help="Injected nodes at most, instead of the paper's.")] = None,
     edges_per_node: Annotated[int | None, typer.Option(help="Edges of one injected node at most.")] = None,
+    edges: Annotated[int | None, typer.Option(help="Edges that a modification may change at most.")] = None,
+    edge_ratio: Annotated[
+        float | None, typer.Option(help="The same as a share of all edges; 0.05 if not given.")
+    ] = None,
+    feature_nodes: Annotated[
+        int | None, typer.Option(help="Nodes whose features a modification may change, not 5 % of the targets.")
+    ] = None,
     feature_range: Annotated[
-        str | None, typer.Option(metavar="LO,HI", help="Lowest and highest injected feature, for instance -0.9,0.9.")
+        str | None, typer.Option(metavar="LO,HI", help="Lowest and highest new feature, for instance -0.9,0.9.")
     ] = None,
     save: Annotated[
         Path | None,
@@ -118,6 +126,7 @@ def attack(
     Examples:
       grb attack fgsm tdgia --model gcn.safetensors
       grb attack tdgia --surrogate gcn --victim robust.safetensors --mode all
+      grb attack dice pr-bcd --model gcn.safetensors --edge-ratio 0.02
       grb attack pgd --model gcn.safetensors --save edits/ --figures figures/
     """
     victims = victim or []
@@ -140,11 +149,12 @@ def attack(
     fingerprint = loaded.fingerprint()
     for file, (own, meta) in read.items():
         check_model(file, own, meta, loaded, fingerprint)
-    threats = _threats(loaded, mode, nodes, edges_per_node, feature_range)
     built = _build(chosen, loaded, {"iterations": iterations, "step": step})
+    given = Given(nodes, edges_per_node, edges, edge_ratio, feature_nodes, feature_range)
+    limits = threats(given, built, loaded, mode)
     seeds = tuple(range(seed, seed + repeats))
     check_seed("seed", seeds[-1])
-    check_target(save, len(built) * len(threats) * len(seeds), SUFFIX, example="edits/")
+    check_target(save, len(limits) * len(seeds), SUFFIX, example="edits/")
     if figures is not None:
         check_directory(figures, figures)
     source, about = _source(model, read, surrogate, loaded, surrogate_seed)
@@ -159,7 +169,7 @@ def attack(
         "threads": threads,
     }
     scored = {file: read[file][0] for file in victims or list(read)}
-    plan = Plan(built, threats, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
+    plan = Plan(built, limits, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
     runs, interrupted = _attack_all(plan, loaded)
     result = {
         **header,
@@ -198,59 +208,6 @@ def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path])
         settings(surrogate, "")  # refuses an unknown name before anything is loaded
 
 
-def _threats(
-    dataset: Dataset, mode: str, nodes: int | None, edges: int | None, feature_range: str | None
-) -> dict[str, Injection]:
-    """The limits for every difficulty: the paper's, where the user has not given others."""
-    from grb.dataset import DIFFICULTIES
-    from grb.threat import Injection
-
-    limits = None if feature_range is None else _range(feature_range)
-    for option, value in (("nodes", nodes), ("edges-per-node", edges)):
-        if value is not None and not 0 <= value <= dataset.num_nodes:
-            raise DataError(
-                f"--{option} is {value}, but 0 to {dataset.num_nodes} are possible, the nodes of {dataset.name}"
-            )
-    modes = [name for name in DIFFICULTIES if len(dataset.split.test.get(name, ()))] if mode == "all" else [mode]
-    threats = {}
-    for name in modes:
-        if not len(dataset.test_ids(name)):
-            raise DataError(f"dataset '{dataset.name}' has no {name} test nodes to attack")
-        if nodes is None or edges is None or limits is None:
-            try:
-                preset = Injection.preset(dataset.name, name)
-            except GRBError:
-                raise DataError(
-                    f"the papers have no limits for dataset '{dataset.name}'; "
-                    "give --nodes, --edges-per-node and --feature-range"
-                ) from None
-            threats[name] = Injection(
-                preset.nodes if nodes is None else nodes,
-                preset.edges_per_node if edges is None else edges,
-                limits or preset.feature_range,
-            )
-        else:
-            threats[name] = Injection(nodes, edges, limits)
-    return threats
-
-
-def _range(text: str) -> tuple[float, float]:
-    """Lowest and highest feature from ``lo,hi``.
-
-    >>> _range("-0.9, 1")
-    (-0.9, 1.0)
-    """
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise DataError(
-            f"--feature-range is '{text}', but two finite numbers, the lower first, are needed, for instance -0.9,0.9"
-        )
-    return low, high
-
-
 def _build(chosen: list[str], dataset: Dataset, changes: dict[str, Any]) -> dict[str, Attack]:
     """The attacks; one without steps leaves --iterations and --step to the others, and says so."""
     from grb.attack.build import OWN_NAMES, build_attack
@@ -266,6 +223,8 @@ def _build(chosen: list[str], dataset: Dataset, changes: dict[str, Any]) -> dict
         else:
             taken = given
         made[name] = build_attack(name, dataset.name, **{option: changes[option] for option in taken})
+        if getattr(made[name], "objective", "evasion") == "poisoning":
+            output.say(f"note: attack '{name}' is made for models trained after it, but those here were trained before")
     return made
 
 
@@ -314,7 +273,9 @@ def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
     try:
         with reporter(console, len(plan.runs)) as progress:
             for name, mode, seed in plan.runs:
-                progress.start(f"{name} {mode} seed {seed}", expected_steps(plan.attacks[name], plan.threats[mode]))
+                progress.start(
+                    f"{name} {mode} seed {seed}", expected_steps(plan.attacks[name], plan.threats[name, mode])
+                )
                 runs.append(_attack_one(plan, dataset, name, mode, seed, progress))
                 progress.done(runs[-1].sentence())
     except KeyboardInterrupt:
@@ -322,28 +283,19 @@ def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
     return runs, False
 
 
-def expected_steps(attack: Attack, threat: Injection) -> int | None:
-    """Steps of all rounds, for the ETA; None if the attack does not say."""
-    steps = getattr(attack, "n_epoch", None)
-    if not isinstance(steps, int):
-        return None
-    batch = max(1, math.floor(getattr(attack, "sequential_step", 1.0) * threat.nodes))
-    return steps * math.ceil(threat.nodes / batch)
-
-
 def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: Reporter) -> Run:
     from grb import api
     from grb.attack.base import AttackError
     from grb.model.base import predict
 
-    attack, threat = plan.attacks[name], plan.threats[mode]
+    attack, threat = plan.attacks[name], plan.threats[name, mode]
     begun: dict[str, Any] = {
         "attack": name,
         "version": getattr(attack, "version", None),
         "params": attack_params(attack),
         "mode": mode,
         "seed": seed,
-        "threat": {"kind": "injection", **asdict(threat)},
+        "threat": {"kind": type(threat).__name__.lower(), **asdict(threat)},
         "knowledge": plan.knowledge,
     }
     try:

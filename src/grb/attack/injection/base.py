@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, Scene, run_attack
+from grb.attack.base import Attack, Scene, run_attack, scene_of_arrays
 from grb.attack.incremental import Rewired
 from grb.attack.injection.edges import EdgeRule, Site
 from grb.attack.injection.features import FeatureRule, Objective
 from grb.attack.losses import Loss, cross_entropy
-from grb.dataset.view import View
 from grb.errors import DataError
-from grb.graph import Graph, GraphEdit, convert
+from grb.graph import GraphEdit, convert
 from grb.threat import Injection
-
-log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -141,15 +137,8 @@ class Limits:
         Returns:
             The attacked adjacency, [n + m, n + m], and the features of the m injected nodes, [m, d].
         """
-        graph, mended = Graph.build(adj, features, mode="canonicalise")
-        for note in mended:
-            log.warning("the clean graph was mended before the attack: %s", note)
-        if target_mask.shape != (graph.n,) or target_mask.dtype != torch.bool:
-            raise DataError(f"target_mask has shape {list(target_mask.shape)}, but {graph.n} booleans are needed")
-        none = torch.empty(0, dtype=torch.int64)
-        view = View(graph, none, none, target_mask.nonzero().flatten(), torch.arange(graph.n), 0, inductive=False)
         assert isinstance(self, Attack)
-        result = run_attack(self, Scene(view, self.threat(), model), seed=seed)
-        attacked = graph.apply(result.edit)
-        new = result.edit.new_x
-        return convert.to_scipy(attacked.adj), torch.empty(0, graph.num_features) if new is None else new
+        scene = scene_of_arrays(model, adj, features, target_mask, self.threat())
+        edit = run_attack(self, scene, seed=seed).edit
+        none = torch.empty(0, scene.graph.num_features)
+        return convert.to_scipy(scene.graph.apply(edit).adj), none if edit.new_x is None else edit.new_x

@@ -1,0 +1,1 @@
+from grb.attack.modification.dice import DICE as DICE

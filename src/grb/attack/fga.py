@@ -1,0 +1,1 @@
+from grb.attack.modification.fga import FGA as FGA

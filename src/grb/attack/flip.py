@@ -1,0 +1,1 @@
+from grb.attack.modification.flip import FLIP as FLIP

@@ -1,0 +1,31 @@
+"""Modification attacks: edges among the original nodes go and come, features of some of them change."""
+
+from grb.attack.modification.base import Ground, modify
+from grb.attack.modification.dice import DICE
+from grb.attack.modification.fga import FGA
+from grb.attack.modification.flip import FLIP
+from grb.attack.modification.metattack import Metattack
+from grb.attack.modification.nea import NEA
+from grb.attack.modification.pgd import PGD, TopologyPGD
+from grb.attack.modification.poisoning import poisoned
+from grb.attack.modification.prbcd import GRBCD, PRBCD
+from grb.attack.modification.random import RAND, RND
+from grb.attack.modification.stack import STACK
+
+__all__ = [
+    "DICE",
+    "FGA",
+    "FLIP",
+    "GRBCD",
+    "NEA",
+    "PGD",
+    "PRBCD",
+    "RAND",
+    "RND",
+    "STACK",
+    "Ground",
+    "Metattack",
+    "TopologyPGD",
+    "modify",
+    "poisoned",
+]

@@ -1,0 +1,237 @@
+"""A modification attack = an edge score x a pick; the famous names are compositions of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from grb.attack.base import Attack, Scene, run_attack, scene_of_arrays
+from grb.attack.modification.pairs import PairSpace, without
+from grb.errors import DataError
+from grb.graph import Adjacency, Graph, GraphEdit, convert
+from grb.threat import Change, Modification
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A graph attacked so far, and what may still be changed in it.
+
+    A pair is flipped at most once: edges of the clean graph may go, pairs absent from the clean graph may come.
+
+    Args:
+        clean: The graph before the attack.
+        threat: What is allowed.
+        space: The pairs under consideration.
+        edit: What was changed so far.
+        kinds: Changes that are looked at, as far as they are allowed.
+    """
+
+    clean: Graph
+    threat: Modification
+    space: PairSpace
+    edit: GraphEdit
+    kinds: tuple[Change, ...] = ("add", "drop")
+
+    @classmethod
+    def of(cls, scene: Scene, *, everywhere: bool = False) -> Ground:
+        """The clean graph of a scene; pairs with an end among the targets, or all pairs."""
+        graph = scene.graph
+        none = not len(scene.targets)  # without targets there is nothing to attack, wherever the pairs are
+        space = PairSpace.everywhere(graph.n) if everywhere and not none else PairSpace.touching(graph.n, scene.targets)
+        return cls(graph, scene.modification, space, GraphEdit(n=graph.n))
+
+    @cached_property
+    def left(self) -> int:
+        """Pairs that may still be flipped."""
+        return int(self.threat.budget(self.clean)) - self.edit.add.shape[1] - self.edit.drop.shape[1]
+
+    @cached_property
+    def adj(self) -> Adjacency:
+        """Edges after the edit."""
+        n = self.clean.n
+        return self.clean.adj.edited(self.edit.add, self.edit.drop, base=n, n=n)
+
+    def only(self, *kinds: Change) -> Ground:
+        """The same, looking at these kinds of change alone."""
+        return self._carried(replace(self, kinds=kinds))
+
+    @property
+    def may_add(self) -> bool:
+        return "add" in self.kinds and "add" in self.threat.allow
+
+    @property
+    def may_drop(self) -> bool:
+        return "drop" in self.kinds and "drop" in self.threat.allow
+
+    @cached_property
+    def edges(self) -> Tensor:
+        """Ascending numbers of the clean graph's edges."""
+        return self.space.edges(self.clean.adj)
+
+    @cached_property
+    def room(self) -> Tensor | None:
+        """How many pairs may still be flipped at every node, [n]; None without such a limit."""
+        limits = self.threat.node_limits(self.clean)
+        if limits is None:
+            return None
+        ends = torch.cat([self.edit.add.flatten(), self.edit.drop.flatten()])
+        return limits - torch.bincount(ends, minlength=self.clean.n)
+
+    @cached_property
+    def spare(self) -> Tensor | None:
+        """How many neighbours every node may lose, [n]; None without such a limit."""
+        return None if self.threat.allow_isolate else self.adj.degrees.long() - 1
+
+    @cached_property
+    def flipped(self) -> Tensor:
+        """Ascending numbers of the pairs that were flipped."""
+        return self.space.numbers(torch.cat([self.edit.add, self.edit.drop], dim=1)).sort().values
+
+    @cached_property
+    def drops(self) -> Tensor:
+        """Edges that may go, [2, r]."""
+        if not self.may_drop or self.left <= 0:
+            return self.edit.drop[:, :0]
+        pairs = self.space.pairs(without(self.edges, self.flipped))
+        return pairs[:, self._open(pairs, dropped=True)]
+
+    def absent(self, numbers: Tensor) -> Tensor:
+        """Pairs among some ascending numbers that may be added, [2, a]."""
+        if not self.may_add or self.left <= 0:
+            return self.edit.add[:, :0]
+        pairs = self.space.pairs(without(without(numbers, self.edges), self.flipped))
+        return pairs[:, self._open(pairs, dropped=False)]
+
+    def _open(self, pairs: Tensor, *, dropped: bool) -> Tensor:
+        """Which pairs the limits of their ends still allow to flip, [p]."""
+        allowed = torch.ones(pairs.shape[1], dtype=torch.bool)
+        for limit in (self.room, self.spare if dropped else None):
+            if limit is not None:
+                allowed &= (limit[pairs] > 0).all(0)
+        return allowed
+
+    def flip(self, pairs: Tensor) -> Ground:
+        """With some pairs flipped: edges of the clean graph dropped, others added."""
+        present = self.clean.adj.has(pairs)
+        edit = GraphEdit(
+            n=self.clean.n,
+            add=torch.cat([self.edit.add, pairs[:, ~present]], dim=1),
+            drop=torch.cat([self.edit.drop, pairs[:, present]], dim=1),
+        )
+        return self._carried(replace(self, edit=edit))
+
+    def _carried(self, after: Ground) -> Ground:
+        if "edges" in self.__dict__:  # the clean graph is the same
+            after.__dict__["edges"] = self.edges
+        return after
+
+
+class PairScores(Protocol):
+    """How much good it does to flip a pair, on one graph; higher is flipped first, -inf never."""
+
+    def adds(self, pairs: Tensor) -> Tensor:
+        """Of absent pairs, [p] from [2, p]."""
+
+    def drops(self, pairs: Tensor) -> Tensor:
+        """Of edges, [p] from [2, p]."""
+
+    def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Of the pairs of some nodes with others as if all were absent, [r, c]."""
+
+
+class Score(Protocol):
+    """From the graph attacked so far to the scores of its pairs."""
+
+    def __call__(self, ground: Ground) -> PairScores: ...
+
+
+class Pick(Protocol):
+    """From a score to the flipped graph."""
+
+    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground: ...
+
+
+def modify(scene: Scene, *, score: Score, pick: Pick, generator: torch.Generator) -> GraphEdit:
+    """Flip the pairs that a pick chooses by their scores.
+
+    Args:
+        scene: With a :class:`~grb.threat.Modification` threat model.
+        score: What it is worth to flip a pair.
+        pick: Which pairs to flip, all at once or in rounds.
+        generator: The only source of randomness.
+    """
+    ground = Ground.of(scene)
+    if ground.left <= 0 or ground.space.count == 0:
+        return ground.edit
+    return finished(scene, pick(ground, score, generator))
+
+
+def finished(scene: Scene, ground: Ground) -> GraphEdit:
+    """The edit, with a note if budget is left over."""
+    if ground.left > 0:
+        used = int(ground.threat.budget(ground.clean)) - ground.left
+        scene.note(
+            f"{used} of {used + ground.left} allowed edges were changed: no other change was worth it or allowed"
+        )
+    return ground.edit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The benchmark's way to give the threat model to an attack; with ``run_attack`` the scene's own counts instead.
+
+    Args:
+        n_edge_mod: Changed edges at most.
+        n_node_mod: Nodes whose features may change at most.
+        feat_lim_min: Lowest changed feature.
+        feat_lim_max: Highest changed feature.
+        allow_isolate: Whether a node may lose all its neighbours.
+    """
+
+    n_edge_mod: int | None = None
+    n_node_mod: int = 0
+    feat_lim_min: float | None = None
+    feat_lim_max: float | None = None
+    allow_isolate: bool = True
+    scenario: ClassVar[str] = "modification"
+
+    def threat(self) -> Modification:
+        if self.n_edge_mod is None:
+            raise DataError("attack() needs n_edge_mod in the constructor")
+        limits = None
+        if self.feat_lim_min is not None and self.feat_lim_max is not None:
+            limits = (self.feat_lim_min, self.feat_lim_max)
+        return Modification(
+            edges=self.n_edge_mod,
+            feature_nodes=self.n_node_mod,
+            feature_range=limits,
+            allow_isolate=self.allow_isolate,
+        )
+
+    def attack(
+        self, model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, *, seed: int = 0
+    ) -> tuple[csr_matrix, Tensor]:
+        """Attack a model on arrays.
+
+        Args:
+            model: The victim or a surrogate; None for attacks without a model.
+            adj: Clean adjacency, a scipy sparse matrix [n, n].
+            features: Clean features, [n, d].
+            target_mask: Which nodes to attack, [n] booleans.
+            seed: Of all randomness.
+
+        Returns:
+            The attacked adjacency, [n, n], and the attacked features, [n, d].
+        """
+        assert isinstance(self, Attack)
+        scene = scene_of_arrays(model, adj, features, target_mask, self.threat())
+        attacked = scene.graph.apply(run_attack(self, scene, seed=seed).edit)
+        assert isinstance(attacked.x, Tensor)
+        return convert.to_scipy(attacked.adj), attacked.x

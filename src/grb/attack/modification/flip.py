@@ -1,0 +1,60 @@
+"""FLIP: edges by the centrality of their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from grb.attack.base import Scene
+from grb.attack.modification.base import Ground, Limits, finished
+from grb.attack.modification.centrality import betweenness, degree, eigenvector
+from grb.attack.modification.picks import TopK
+from grb.attack.modification.scores import Central
+from grb.errors import DataError
+from grb.graph import Graph, GraphEdit
+
+Kind = Literal["deg", "bet", "eigen"]
+CENTRALITIES: dict[Kind, Callable[[Graph], Tensor]] = {"deg": degree, "bet": betweenness, "eigen": eigenvector}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FLIP(Limits):
+    """Edges at the targets go in the order of their ends' centralities added up. Needs no model.
+
+    Where no edge is left to drop or none may be dropped, absent pairs come, in the order that the complement of the
+    graph would give: least central first where the most central edges went first.
+
+    Args:
+        flip_type: Centrality: ``deg`` degree, ``bet`` betweenness, ``eigen`` eigenvector.
+        mode: ``descend``: the most central edges first, as in GRB's configurations; ``ascend``: the least central first,
+            as its paper says.
+
+    References:
+        Bojchevski and Günnemann, *Adversarial Attacks on Node Embeddings via Graph Poisoning*, ICML 2019.
+    """
+
+    flip_type: Kind = "deg"
+    mode: Literal["descend", "ascend"] = "descend"
+    version = 1
+    needs_model = False
+
+    def __post_init__(self) -> None:
+        if self.flip_type not in CENTRALITIES or self.mode not in ("descend", "ascend"):
+            raise DataError(
+                f"flip_type is {self.flip_type!r} and mode is {self.mode!r}, but one of "
+                f"{', '.join(map(repr, get_args(Kind)))} and 'descend' or 'ascend' are needed"
+            )
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        ground = Ground.of(scene)
+        if ground.left <= 0 or ground.space.count == 0:
+            return ground.edit
+        values = CENTRALITIES[self.flip_type](ground.clean)
+        score = Central(values if self.mode == "descend" else -values)
+        ground = TopK()(ground.only("drop"), score, generator)
+        ground = TopK()(ground.only("add"), score, generator)
+        return finished(scene, ground)

@@ -1,0 +1,282 @@
+"""Which pairs are flipped, given their scores: all at once, in rounds with fresh scores, or from random blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grb.attack.modification.base import Ground, PairScores, Score
+from grb.attack.modification.pairs import contains, ordered
+
+# scores of so many pairs are looked at together
+BLOCK = 2**21
+# so many random pairs without a single allowed one, and the search is given up
+LARGEST = 2**24
+NEVER = -math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Pairs in the order in which they should be flipped.
+
+    Args:
+        pairs: [2, m].
+        scores: Descending, [m].
+    """
+
+    pairs: Tensor
+    scores: Tensor
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Scores once, then the best pairs.
+
+    Args:
+        pool: Absent pairs that are looked at; where there are more, so many are drawn at random.
+    """
+
+    pool: int = 2**24
+
+    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
+        return Greedy(refresh=max(ground.left, 1), pool=self.pool)(ground, score, generator)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The best pairs again and again, with fresh scores after every few flips.
+
+    Args:
+        refresh: Flips between two computations of the scores; 1 is the exact greedy choice.
+        pool: Absent pairs that are looked at; where there are more, so many are drawn at random in every round.
+        above: Only pairs whose score is larger are flipped.
+        apart: No node twice between two computations: the scores of a node's other pairs are out of date most.
+    """
+
+    refresh: int = 1
+    pool: int = 2**24
+    above: float = NEVER
+    apart: bool = False
+
+    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
+        salt = int(torch.randint(2**62, (1,), generator=generator))
+        while ground.left > 0:
+            wanted = min(self.refresh, ground.left)
+            kept = 64 * wanted if self.apart and wanted > 1 else _spare(ground, wanted)
+            found = best(ground, score(ground), kept, self.pool, self.above, salt, generator)
+            chosen = accept(ground, found.pairs, wanted, apart=self.apart)
+            if not chosen.shape[1]:
+                break
+            ground = ground.flip(chosen)
+        return ground
+
+
+@dataclass(frozen=True)
+class RandomBlocks:
+    """The best pairs of a fresh random block in every round, an equal share of the budget in each.
+
+    Args:
+        rounds: How many; one flip per round at least.
+        block: Pairs in a block.
+        above: Only pairs whose score is larger are flipped; what a round leaves over goes to the next ones.
+    """
+
+    rounds: int
+    block: int
+    above: float = NEVER
+
+    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
+        salt = int(torch.randint(2**62, (1,), generator=generator))
+        rounds = min(self.rounds, ground.left)
+        for place in range(rounds):
+            wanted = math.ceil(ground.left / (rounds - place))
+            if wanted == 0:
+                break
+            scores = score(ground)
+            numbers = ground.space.draw(self.block, generator)
+            drops = _among(ground, numbers)
+            parts = [Ranking(drops, scores.drops(drops)), *_added(ground, scores, numbers)]
+            found = _merged(parts, _spare(ground, wanted), self.above, ground.clean.n, salt)
+            ground = ground.flip(accept(ground, found.pairs, wanted))
+        return ground
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Any pairs with a finite score, uniformly at random.
+
+    Args:
+        count: Flips at most; the whole budget if not given.
+    """
+
+    count: int | None = None
+
+    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
+        wanted = ground.left if self.count is None else min(self.count, ground.left)
+        salt = int(torch.randint(2**62, (1,), generator=generator))
+        block = max(4 * wanted, 2**10)
+        scores = score(ground)
+        while wanted > 0:
+            numbers = ground.space.draw(block, generator)
+            drops = _among(ground, numbers)
+            parts = [Ranking(drops, scores.drops(drops)), *_added(ground, scores, numbers)]
+            found = _merged(parts, sum(len(part.scores) for part in parts), NEVER, ground.clean.n, salt)
+            chosen = accept(ground, found.pairs, wanted)
+            if not chosen.shape[1] and (not ground.may_add or block >= min(ground.space.count, LARGEST)):
+                break
+            ground, wanted = ground.flip(chosen), wanted - chosen.shape[1]
+            block *= 4 if chosen.shape[1] == 0 else 1
+        return ground
+
+
+def best(
+    ground: Ground,
+    scores: PairScores,
+    count: int,
+    pool: int,
+    above: float,
+    salt: int,
+    generator: torch.Generator,
+) -> Ranking:
+    """The ``count`` best pairs that may be flipped one by one, by score, ties by a seeded shuffle.
+
+    Absent pairs are looked at exhaustively if there are at most ``pool`` of them. Memory is that of a block.
+    """
+    drops = ground.drops
+    parts = [Ranking(drops, scores.drops(drops))]
+    if ground.may_add:
+        if ground.space.count <= pool:
+            parts += _exhaustive(ground, scores, count, above, salt)
+        else:
+            parts += _added(ground, scores, ground.space.draw(pool, generator))
+    return _merged(parts, count, above, ground.clean.n, salt)
+
+
+def accept(ground: Ground, pairs: Tensor, count: int, *, apart: bool = False) -> Tensor:
+    """The first ``count`` pairs, in order, that may be flipped together; equal to trying them one after the other.
+
+    In every round those are taken whose ends have room even if all open pairs before them are taken; those with an end
+    that has none left are given up. The first open pair is always one or the other.
+    """
+    limits = _limits(ground, pairs)
+    if apart:
+        limits.append((torch.ones(ground.clean.n, dtype=torch.int64), torch.ones(pairs.shape[1], dtype=torch.bool)))
+    if not limits:
+        return pairs[:, :count]
+    taken = torch.zeros(pairs.shape[1], dtype=torch.bool)
+    waiting = torch.arange(pairs.shape[1])
+    while len(waiting) and int(taken[: waiting[0]].sum()) < count:
+        fits, stuck = torch.ones_like(waiting, dtype=torch.bool), torch.zeros_like(waiting, dtype=torch.bool)
+        for limit, counted in limits:
+            room = limit - torch.bincount(pairs[:, taken & counted].flatten(), minlength=len(limit))
+            ends, counts = pairs[:, waiting], counted[waiting]
+            fits &= ~counts | (_earlier(ends, counts) < room[ends]).all(0)
+            stuck |= counts & (room[ends] <= 0).any(0)
+        taken[waiting[fits]] = True
+        waiting = waiting[~(fits | stuck)]
+    return pairs[:, taken.nonzero().flatten()[:count]]
+
+
+def _limits(ground: Ground, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Limits of the nodes, each with the pairs that count against it."""
+    found = []
+    if ground.room is not None:
+        found.append((ground.room, torch.ones(pairs.shape[1], dtype=torch.bool)))
+    if ground.spare is not None:
+        found.append((ground.spare, ground.clean.adj.has(pairs)))
+    return found
+
+
+def _earlier(ends: Tensor, counted: Tensor) -> Tensor:
+    """For both ends of every pair, how many counted pairs before it have the same end, [2, p]."""
+    p = ends.shape[1]
+    nodes = ends.T.flatten()  # u0 v0 u1 v1 ...: in the order of the pairs
+    order = torch.argsort(nodes, stable=True)
+    weights = counted.long().repeat_interleave(2)[order]
+    running = weights.cumsum(0) - weights
+    sorted_nodes = nodes[order]
+    first = torch.ones(2 * p, dtype=torch.bool)
+    first[1:] = sorted_nodes[1:] != sorted_nodes[:-1]
+    starts = torch.where(first, torch.arange(2 * p), 0).cummax(0).values
+    before = torch.empty(2 * p, dtype=torch.int64)
+    before[order] = running - running[starts]
+    return before.view(p, 2).T
+
+
+def _spare(ground: Ground, count: int) -> int:
+    """How many of the best pairs to keep: more than wanted where some of them exclude each other."""
+    return count if ground.room is None and ground.spare is None else max(4 * count, 256)
+
+
+def _among(ground: Ground, numbers: Tensor) -> Tensor:
+    """Edges that may go: those in an ascending list of numbers, or all where nothing may be added, [2, r]."""
+    drops = ground.drops
+    return drops[:, contains(numbers, ground.space.numbers(drops))] if ground.may_add else drops
+
+
+def _added(ground: Ground, scores: PairScores, numbers: Tensor) -> Iterator[Ranking]:
+    for part in numbers.split(BLOCK):
+        pairs = ground.absent(part)
+        yield Ranking(pairs, scores.adds(pairs))
+
+
+def _exhaustive(ground: Ground, scores: PairScores, kept: int, above: float, salt: int) -> Iterator[Ranking]:
+    """The best absent pairs of every block of rows of the triangle."""
+    space = ground.space
+    step = max(1, BLOCK // max(space.n, 1))
+    barred = space.cells(torch.cat([ground.edges, ground.flipped]))
+    closed = None if ground.room is None else ground.room[space.order] <= 0
+    for first in range(0, space.ends, step):
+        last = min(first + step, space.ends)
+        block = scores.add_block(space.order[first:last], space.order[first:])
+        # every pair once: what is left of the diagonal stands in an earlier row
+        below = torch.ones(last - first, last - first, dtype=torch.bool).tril_()
+        block[:, : last - first].masked_fill_(below, NEVER)
+        here = barred[:, (barred[0] >= first) & (barred[0] < last)] - first
+        block[here[0], here[1]] = NEVER
+        if closed is not None:
+            block[closed[first:last]] = NEVER
+            block[:, closed[first:]] = NEVER
+        flat = block.flatten()
+        places = _top_places(flat, kept, above)
+        if len(places):
+            cells = torch.stack([places // block.shape[1], places % block.shape[1]]) + first
+            part = Ranking(space.order[cells], flat[places])
+            yield _ranked(part, kept, space.n, salt)
+
+
+def _top_places(flat: Tensor, kept: int, above: float) -> Tensor:
+    """Places of the ``kept`` largest numbers and of all that equal the last of them, if they are larger than ``above``."""
+    if not len(flat) or kept < 1:
+        return torch.empty(0, dtype=torch.int64)
+    least = flat.max() if kept == 1 else flat.topk(min(kept, len(flat)), sorted=False).values.min()
+    if least <= above:
+        return (flat > above).nonzero().flatten()
+    return (flat >= least).nonzero().flatten()
+
+
+def _merged(parts: list[Ranking], kept: int, above: float, n: int, salt: int) -> Ranking:
+    pairs = torch.cat([part.pairs for part in parts], dim=1)
+    scores = torch.cat([part.scores for part in parts])
+    places = _top_places(scores, kept, above)
+    return _ranked(Ranking(pairs[:, places], scores[places]), kept, n, salt)
+
+
+def _ranked(part: Ranking, kept: int, n: int, salt: int) -> Ranking:
+    """In descending order, equal ones by a seeded shuffle of all pairs."""
+    low, high = ordered(part.pairs)
+    turn = torch.argsort(shuffled(low * n + high, salt))
+    order = turn[torch.argsort(part.scores[turn], descending=True, stable=True)][:kept]
+    return Ranking(part.pairs[:, order], part.scores[order])
+
+
+def shuffled(keys: Tensor, salt: int) -> Tensor:
+    """A random-looking number for every key, the same for the same salt whatever else is asked for (splitmix64)."""
+    mixed = keys + salt
+    for shift, factor in ((30, -4658895280553007687), (27, -7723592293110705685)):
+        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * factor
+    return mixed ^ ((mixed >> 31) & ((1 << 33) - 1))

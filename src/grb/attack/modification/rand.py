@@ -1,0 +1,1 @@
+from grb.attack.modification.random import RAND as RAND

@@ -1,0 +1,291 @@
+"""Flips as numbers between 0 and 1: projections onto the budget, and the search of PR-BCD and of topology PGD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grb.attack.base import Scene
+from grb.attack.modification.base import Ground, finished
+from grb.attack.modification.gradient import Gradient, Victim
+from grb.attack.modification.pairs import PairSpace, contains, places_of, without
+from grb.attack.modification.picks import BLOCK, accept
+from grb.attack.modification.scores import weights
+from grb.graph import Adjacency, GraphEdit
+
+BISECTIONS = 40
+
+
+def project(weights: Tensor, budget: float) -> Tensor:
+    r"""The nearest point of :math:`\{0 \le s \le 1,\ \sum s \le B\}`.
+
+    It is :math:`\mathrm{clip}(s - \mu, 0, 1)` with the smallest :math:`\mu \ge 0` that keeps the budget, found by bisection.
+
+    References:
+        Xu et al., *Topology Attack and Defense for Graph Neural Networks*, IJCAI 2019.
+
+    >>> [round(float(s), 2) for s in project(torch.tensor([0.9, 0.8, 0.3]), 1)]
+    [0.55, 0.45, 0.0]
+    """
+    clipped = weights.clamp(0.0, 1.0)
+    if float(clipped.sum(dtype=torch.float64)) <= budget:
+        return clipped
+    low, high = max(0.0, float(weights.min()) - 1), float(weights.max())
+    up = weights
+    for step in range(BISECTIONS):
+        if step % 4 == 0:
+            up = up[up > low]  # the others will be zero
+        middle = (low + high) / 2
+        if float((up - middle).clamp_(0.0, 1.0).sum(dtype=torch.float64)) > budget:
+            low = middle
+        else:
+            high = middle
+    return (weights - high).clamp_(0.0, 1.0)
+
+
+def project_locally(weights: Tensor, pairs: Tensor, limits: Tensor, budget: float) -> Tensor:
+    """A point within the global budget and those of the nodes: the largest weights are served first.
+
+    A pair gets the least of its weight, what is left of the budget and what is left at both of its ends. As in
+    :func:`~grb.attack.modification.picks.accept`, each round decides many pairs, with the same result as one by one.
+
+    Args:
+        weights: [p].
+        pairs: [2, p].
+        limits: Of the nodes, [n].
+        budget: Of all pairs together.
+
+    References:
+        Gosch et al., *Adversarial Training for Graph Neural Networks: Pitfalls, Solutions, and New Directions*,
+        NeurIPS 2023.
+    """
+    order = torch.argsort(weights, descending=True, stable=True)
+    wanted, ends = weights[order].clamp(0.0, 1.0).double(), pairs[:, order]
+    given = torch.zeros_like(wanted)
+    room = limits.double()
+    waiting = (wanted > 0).nonzero().flatten()
+    while len(waiting):
+        own, nodes = wanted[waiting], ends[:, waiting]
+        before, first = _sums_before(nodes, own)
+        fits = (before + own <= room[nodes]).all(0)
+        alone = first.all(0)  # no open pair before it has one of its ends
+        served = torch.where(fits, own, torch.minimum(own, room[nodes].min(0).values).clamp_min(0.0))
+        decided = fits | alone
+        given[waiting[decided]] = served[decided]
+        room = room - torch.zeros_like(room).index_add_(0, nodes[:, decided].flatten(), served[decided].repeat(2))
+        stuck = (room[nodes] <= 1e-12).any(0)
+        waiting = waiting[~(decided | stuck)]
+    before = given.cumsum(0) - given
+    result = torch.empty_like(weights)
+    result[order] = torch.minimum(given, (budget - before).clamp_min(0.0)).to(weights.dtype)
+    return result
+
+
+def _sums_before(nodes: Tensor, amounts: Tensor) -> tuple[Tensor, Tensor]:
+    """For both ends of every pair, the sum over earlier pairs with that end, and whether there are none, [2, p] each."""
+    p = nodes.shape[1]
+    flat = nodes.T.flatten()
+    order = torch.argsort(flat, stable=True)
+    sorted_nodes, sorted_amounts = flat[order], amounts.repeat_interleave(2)[order]
+    start = torch.ones(2 * p, dtype=torch.bool)
+    start[1:] = sorted_nodes[1:] != sorted_nodes[:-1]
+    starts = torch.where(start, torch.arange(2 * p), 0).cummax(0).values
+    running = sorted_amounts.cumsum(0) - sorted_amounts
+    before, first = torch.empty(2 * p, dtype=amounts.dtype), torch.empty(2 * p, dtype=torch.bool)
+    before[order], first[order] = running - running[starts], start
+    return before.view(p, 2).T, first.view(p, 2).T
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some pairs and how far each is flipped.
+
+    Args:
+        numbers: Of the pairs, ascending, [b].
+        weights: 0 to 1, [b].
+        scores: Change of the loss by a full flip, to first order, when last looked at, [b].
+    """
+
+    numbers: Tensor
+    weights: Tensor
+    scores: Tensor
+
+    @classmethod
+    def fresh(cls, numbers: Tensor) -> Block:
+        zeros = torch.zeros(len(numbers))
+        return cls(numbers, zeros, zeros)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Projected gradient ascent on the weights of a block of pairs; every so often its lower half is drawn anew.
+
+    Args:
+        scene: With a model.
+        victim: That model.
+        ground: The clean graph.
+        size: Pairs in the block; all there are if there are no more.
+        epochs: Steps.
+        resample: In so many first epochs the lower half of the block is replaced after each step.
+        rate: Step size in each epoch, for gradients of the mean loss.
+        samples: Roundings that are tried at the end.
+        generator: The only source of randomness.
+    """
+
+    scene: Scene
+    victim: Victim
+    ground: Ground
+    size: int
+    epochs: int
+    resample: int
+    rate: Callable[[int], float]
+    samples: int
+    generator: torch.Generator
+
+    def __call__(self) -> GraphEdit:
+        block = Block.fresh(self._draw(self.size, None))
+        if not len(block.numbers):
+            return finished(self.scene, self.ground)
+        whole = len(block.numbers) < self.size or len(block.numbers) == self._free
+        best = _Best()
+        for epoch in range(self.epochs):
+            if epoch == self.resample and best.block is not None:
+                block = best.block
+            block = self._step(block, self.rate(epoch))
+            rounded = self._rounded(block)
+            self._judge(rounded, block, best)
+            if epoch + 1 < self.resample and not whole:
+                block = self._resampled(block)
+        if best.block is not None:
+            self._sample(best.block, best)
+        return finished(self.scene, best.ground or self.ground)
+
+    @property
+    def _free(self) -> int:
+        return self.ground.space.count if self.ground.may_add else len(self.ground.edges)
+
+    def _draw(self, count: int, apart_from: Tensor | None) -> Tensor:
+        ground = self.ground
+        if ground.may_add:
+            numbers = ground.space.draw(count, self.generator, apart_from)
+            return numbers if ground.may_drop else without(numbers, ground.edges)
+        edges = ground.edges if apart_from is None else without(ground.edges, apart_from)
+        chosen = torch.randperm(len(edges), generator=self.generator)[:count]
+        return edges[chosen.sort().values]
+
+    def _step(self, block: Block, rate: float) -> Block:
+        gradient = self.victim.gradient(relaxed(self.ground, block))
+        scores = of_numbers(gradient, self.ground.space, block.numbers)
+        places = places_of(block.numbers, self.ground.edges)
+        scores[places] *= -1.0
+        if self.ground.clean.adj.values is not None:
+            scores[places] *= weights(self.ground.clean, self.ground.space.pairs(block.numbers[places]))
+        moved = block.weights + rate * scores
+        budget = self.ground.left
+        limits = self.ground.room
+        if limits is None:
+            return Block(block.numbers, project(moved, budget), scores)
+        # only what is above zero can be served, so the rest need not be sorted
+        up = (moved > 0).nonzero().flatten()
+        projected = torch.zeros_like(moved)
+        pairs = self.ground.space.pairs(block.numbers[up])
+        projected[up] = project_locally(moved[up], pairs, limits, budget)
+        return Block(block.numbers, projected, scores)
+
+    def _rounded(self, block: Block, chosen: Tensor | None = None) -> Ground:
+        """The heaviest pairs as full flips, ``chosen`` ones first. A pair whose flip would lower the loss is none."""
+        places = (block.weights > 0).nonzero().flatten()
+        keys = block.weights[places]
+        if chosen is not None:
+            keys = keys + chosen
+        wanted = self.ground.left if self.ground.room is None and self.ground.spare is None else 8 * self.ground.left
+        if len(places) < wanted:  # where weights are zero, gradients decide
+            rest = torch.where(block.weights > 0, 0.0, block.scores)
+            more = rest.topk(min(wanted - len(places), len(rest))).indices
+            more = more[rest[more] > 0]
+            places, keys = torch.cat([places, more]), torch.cat([keys, rest[more] - rest.max() - 1])
+        top = keys.topk(min(wanted, len(keys)), sorted=False).indices
+        top = top[torch.argsort(keys[top], descending=True, stable=True)]
+        pairs = self.ground.space.pairs(block.numbers[places[top]])
+        return self.ground.flip(accept(self.ground, pairs, self.ground.left))
+
+    def _judge(self, rounded: Ground, block: Block, best: _Best) -> None:
+        loss, kept = self.victim.judge(rounded.adj)
+        self.scene.report(loss, kept)
+        best.update(rounded, block, loss, kept)
+
+    def _resampled(self, block: Block) -> Block:
+        """The upper half of the block, and new pairs in place of the lower one."""
+        half = len(block.numbers) - len(block.numbers) // 2
+        active = block.weights > 0
+        if int(active.sum()) > half:
+            least = block.weights.topk(half, sorted=False).values.min()
+            active = block.weights >= least
+        stay = active.nonzero().flatten()
+        kept = block.numbers[stay]
+        fresh = self._draw(self.size - len(kept), kept)
+        numbers, order = torch.cat([kept, fresh]).sort()
+        zeros = torch.zeros(len(fresh))
+        return Block(
+            numbers,
+            torch.cat([block.weights[stay], zeros])[order],
+            torch.cat([block.scores[stay], zeros])[order],
+        )
+
+    def _sample(self, block: Block, best: _Best) -> None:
+        """Random roundings by the weights; what one leaves of the budget goes to the heaviest other pairs."""
+        weights = block.weights[block.weights > 0]
+        for _ in range(self.samples - 1):
+            coins = torch.rand(len(weights), generator=self.generator) < weights
+            if int(coins.sum()) <= self.ground.left:
+                self._judge(self._rounded(block, coins.to(weights.dtype)), block, best)
+
+
+@dataclass
+class _Best:
+    """The rounded graph with the lowest share of kept labels, then the highest loss."""
+
+    ground: Ground | None = None
+    block: Block | None = None
+    loss: float = -torch.inf
+    kept: float = torch.inf
+
+    def update(self, ground: Ground, block: Block, loss: float, kept: float) -> None:
+        if (kept, -loss) < (self.kept, -self.loss):
+            self.ground, self.block, self.loss, self.kept = ground, block, loss, kept
+
+
+def relaxed(ground: Ground, block: Block) -> Adjacency:
+    """The clean graph with the pairs of a block flipped as far as their weights say; weights of zero cost nothing."""
+    active = (block.weights > 0).nonzero().flatten()
+    numbers, shares = block.numbers[active], block.weights[active]
+    pairs = ground.space.pairs(numbers)
+    present = contains(ground.edges, numbers)
+    clean, n = ground.clean.adj, ground.clean.n
+    wide = clean.edited(pairs[:, ~present], pairs[:, :0], base=n, n=n)
+    values = torch.ones(wide.pattern.entries) if wide.values is None else wide.values.clone()
+    full = values[torch.searchsorted(wide.keys, pairs[0] * n + pairs[1])]
+    flipped = torch.where(present, full * (1 - shares), shares)
+    for a, b in (pairs, pairs.flip(0)):
+        values[torch.searchsorted(wide.keys, a * n + b)] = flipped
+    return Adjacency(wide.pattern, values)
+
+
+def of_numbers(gradient: Gradient, space: PairSpace, numbers: Tensor) -> Tensor:
+    """Gradients of many pairs, [b]; by whole blocks of rows where the pairs are dense enough for that to be cheaper."""
+    if len(numbers) * 3 < space.count:
+        parts = [gradient.of(space.pairs(some)) for some in numbers.split(BLOCK)]
+        return torch.cat(parts) if parts else torch.zeros(0)
+    found = torch.empty(len(numbers), dtype=torch.get_default_dtype())
+    step = max(1, BLOCK // max(space.n, 1))
+    for first in range(0, space.ends, step):
+        last = min(first + step, space.ends)
+        start, stop = torch.searchsorted(numbers, torch.tensor([space.start(first), space.start(last)])).tolist()
+        if start < stop:
+            block = gradient.block(space.order[first:last], space.order[first:])
+            rows, columns = space.cells(numbers[start:stop]) - first
+            found[start:stop] = block.view(-1)[rows * block.shape[1] + columns]
+    return found

@@ -1,0 +1,176 @@
+"""What it is worth to flip a pair: nothing in particular, its labels, its centrality, its gradient.
+
+The spectral scores have files of their own: :mod:`~grb.attack.modification.spectrum`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from grb.attack.base import Scene
+from grb.attack.losses import Loss
+from grb.attack.modification.base import Ground, PairScores
+from grb.attack.modification.gradient import Gradient, Victim
+from grb.errors import DataError
+from grb.graph import CSR, Graph, normalise
+from grb.model.base import predict
+
+# rounds in which labels are passed on to neighbours where no model can tell them
+SPREADING = 20
+
+
+class Pairwise:
+    """Scores that are computed pair by pair; a block is all its pairs."""
+
+    def adds(self, pairs: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def drops(self, pairs: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        pairs = torch.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])
+        return self.adds(pairs).view(len(rows), len(columns))
+
+
+class Constant(Pairwise):
+    """All pairs alike: what is flipped is left to the seeded shuffle."""
+
+    def __call__(self, ground: Ground) -> PairScores:
+        return self
+
+    def adds(self, pairs: Tensor) -> Tensor:
+        return torch.zeros(pairs.shape[1])
+
+    drops = adds
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Pairwise):
+    """Edges inside a class and absent pairs between classes, all alike; nothing else.
+
+    Args:
+        labels: One per node, [n].
+    """
+
+    labels: Tensor
+
+    def __call__(self, ground: Ground) -> PairScores:
+        return self
+
+    def adds(self, pairs: Tensor) -> Tensor:
+        return torch.where(self._alike(pairs), -torch.inf, 0.0)
+
+    def drops(self, pairs: Tensor) -> Tensor:
+        return torch.where(self._alike(pairs), 0.0, -torch.inf)
+
+    def _alike(self, pairs: Tensor) -> Tensor:
+        ends = self.labels[pairs]
+        return ends[0] == ends[1]
+
+
+def known_labels(scene: Scene) -> Tensor:
+    """A label for every node, [n]: the visible one, else what the model says on the clean graph.
+
+    Without a model the visible labels are passed on along the edges, :math:`F \\leftarrow \\hat A F` with visible rows
+    put back in every round; a node that no label reaches gets the most frequent one.
+    """
+    seen = scene.graph.y
+    plain = seen is not None and seen.dim() == 1
+    if scene.model is not None:
+        said = predict(scene.model, scene.graph).argmax(1)
+        return torch.where(seen >= 0, seen, said) if plain and seen is not None else said
+    if not plain or seen is None or not (seen >= 0).any():
+        raise DataError("this attack needs labels, but the view shows none; give it a model, which predicts them")
+    return _spread(scene.graph, seen)
+
+
+def _spread(graph: Graph, seen: Tensor) -> Tensor:
+    known = seen >= 0
+    given = torch.zeros(graph.n, int(seen.max()) + 1)
+    given[known] = torch.nn.functional.one_hot(seen[known], given.shape[1]).float()
+    op: CSR = normalise.gcn(graph.adj)
+    mass = given
+    for _ in range(SPREADING):
+        mass = torch.where(known.unsqueeze(1), given, op @ mass)
+    reached = mass.sum(1) > 0
+    return torch.where(reached, mass.argmax(1), given.sum(0).argmax())
+
+
+@dataclass(frozen=True, eq=False)
+class Central:
+    """Sum of a centrality over both ends; additions are ranked as in the complement graph, the other way round.
+
+    Args:
+        values: Centrality of every node, [n]; negative ones for the least central edges first.
+    """
+
+    values: Tensor
+
+    def __call__(self, ground: Ground) -> PairScores:
+        return self
+
+    def drops(self, pairs: Tensor) -> Tensor:
+        return self.values[pairs].sum(0)
+
+    def adds(self, pairs: Tensor) -> Tensor:
+        return -self.drops(pairs)
+
+    def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        return -(self.values[rows].unsqueeze(1) + self.values[columns])
+
+
+class ByGradient:
+    r"""First-order change of the loss by a flip, :math:`(1 - 2 a_{uv})\, \partial L / \partial a_{uv}`.
+
+    Args:
+        scene: With a model.
+        loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
+    """
+
+    def __init__(self, scene: Scene, loss: Loss | None = None) -> None:
+        self.scene, self.loss = scene, loss
+
+    @cached_property
+    def victim(self) -> Victim:
+        return victim_of(self.scene, self.loss)
+
+    def __call__(self, ground: Ground) -> PairScores:
+        gradient = self.victim.gradient(ground.adj)
+        self.scene.report(gradient.loss, gradient.kept)
+        return GradientScores(gradient, ground.clean)
+
+
+def victim_of(scene: Scene, loss: Loss | None = None) -> Victim:
+    """The scene's model as something that gives gradients of edges; notes where they cost more."""
+    victim = Victim(scene.surrogate(), scene.graph, scene.targets, loss)
+    if not victim.closed_form:
+        scene.note("gradients of edges by autograd, block by block: this model has no closed form")
+    return victim
+
+
+@dataclass(frozen=True, eq=False)
+class GradientScores:
+    gradient: Gradient
+    clean: Graph
+
+    def adds(self, pairs: Tensor) -> Tensor:
+        return self.gradient.of(pairs)
+
+    def drops(self, pairs: Tensor) -> Tensor:
+        return -weights(self.clean, pairs) * self.gradient.of(pairs)
+
+    def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        return self.gradient.block(rows, columns)
+
+
+def weights(graph: Graph, pairs: Tensor) -> Tensor | float:
+    """Weight of every edge, [p]; one number where all are one."""
+    adj = graph.adj
+    if adj.values is None:
+        return 1.0
+    return adj.values[torch.searchsorted(adj.keys, pairs[0] * adj.n + pairs[1])]

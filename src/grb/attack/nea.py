@@ -1,0 +1,1 @@
+from grb.attack.modification.nea import NEA as NEA

@@ -1,0 +1,1 @@
+from grb.attack.modification.prbcd import PRBCD as PRBCD

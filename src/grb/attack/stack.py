@@ -1,0 +1,1 @@
+from grb.attack.modification.stack import STACK as STACK
