@@ -80,6 +80,38 @@ def test_several_runs_are_saved_to_a_directory(grb_json, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "arguments, same_as",
+    [
+        (["gcn", "mlp", "--defense", "ln"], ["gcn+ln", "mlp+ln"]),
+        (["gcn+ln", "--defense", "jaccard", "--defense", "at-full"], ["gcn-jaccard+ln+at-full"]),
+        (["--defense", "gatguard"], ["gatguard"]),
+    ],
+)
+def test_a_defense_is_part_of_the_name(grb_json, arguments, same_as):
+    first, second = (grb_json("train", *names, *TINY, "--hidden", "8")["runs"] for names in (arguments, same_as))
+    assert [run["model"] for run in first] == same_as
+    assert [run["scores"] for run in first] == [run["scores"] for run in second]
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ([], "no MODEL was given; name one, for instance `grb train gcn`"),
+        (["--defense", "at"], "defense 'at' goes on a model, but none is given"),
+        (["gcn", "--defense", "gatguard"], "defense 'gatguard' is a model of its own and cannot be put on 'gcn'"),
+        (["gcn", "--defense", "jacard"], "no defense 'jacard'. Did you mean 'jaccard'?"),
+        (["gcn+at", "--defense", "at-full"], "model 'gcn+at+at-full' asks for two kinds of adversarial training"),
+        (["mlp", "--defense", "cosine"], "an mlp uses no edges, so cutting some changes nothing"),
+        (["grand", "--defense", "ln"], "model 'grand+ln' does not take 'layer_norm'"),
+    ],
+)
+def test_defenses_that_fit_nothing_are_refused(grb, arguments, sentence):
+    done = grb("train", *arguments, "--dataset", "synth-tiny")
+    assert done.exit_code == 2
+    assert refusal(done).startswith(sentence)
+
+
+@pytest.mark.parametrize(
     "arguments, sentence",
     [
         (["--lr", "nan"], "--lr is nan, but a finite number above 0 is needed"),

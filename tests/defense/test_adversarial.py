@@ -8,8 +8,11 @@ from torch import Tensor
 
 import grb
 from grb.attack.injection import FGSM
+from grb.attack.injection.features import Objective
+from grb.attack.losses import cross_entropy
 from grb.dataset import Dataset
 from grb.defense import build_defense
+from grb.defense.adversarial import FullRange
 from grb.errors import DataError
 from grb.model.layers import Dropout
 from grb.threat import Injection
@@ -78,10 +81,67 @@ def test_injected_nodes_have_no_label(dataset: Dataset) -> None:
 def test_bad_numbers_are_refused(dataset: Dataset) -> None:
     with pytest.raises(DataError, match="warm_up is -1"):
         grb.train("gcn+at", dataset, warm_up=-1)
-    with pytest.raises(DataError, match="only '\\+ln' and '\\+at'"):
+    with pytest.raises(DataError, match="only '\\+ln', '\\+at', '\\+at-random'"):
         grb.train("gcn+xy", dataset)
 
 
 def test_a_checkpoint_remembers_how_the_model_was_trained(dataset: Dataset, tmp_path: Path) -> None:
     model = grb.train("gcn+at", dataset, epochs=2, warm_up=1)
     assert grb.load_model(grb.save_model(model, tmp_path / "model.safetensors")).title == "gcn+at"
+
+
+def test_a_short_training_has_a_short_warm_up_and_one_without_attack_is_refused(dataset: Dataset) -> None:
+    lengths = {epochs: build_defense("gcn+at", dataset.name, epochs=epochs).clean_epochs for epochs in (1, 10, 2000)}
+    assert lengths == {1: 0, 10: 5, 2000: 50}
+    with pytest.raises(DataError, match="warm_up is 8, but there are 8 epochs: none would be adversarial"):
+        grb.train("gcn+at", dataset, epochs=8, warm_up=8)
+
+
+def reached(dataset: Dataset, name: str, **changes: str) -> Tensor:
+    """The features that the attack of a training ends with, on a large step count of its own."""
+    defense = build_defense(name, dataset.name, **changes)
+    graph, ids = dataset.defender_view().training_graph()
+    model = grb.train("gcn", dataset, epochs=3)
+    attacked = defense.options()["augment"](model, graph, ids, 10**6, torch.Generator().manual_seed(0))
+    assert isinstance(attacked.x, Tensor)
+    return attacked.x[graph.n :]
+
+
+def test_where_the_features_of_each_variant_get(dataset: Dataset) -> None:
+    """Five steps of 0.05 within [-0.9, 0.9]."""
+    paper, random, full = (reached(dataset, f"gcn+{suffix}").abs() for suffix in ("at", "at-random", "at-full"))
+    assert float(paper.max()) <= 0.25 + 1e-6
+    assert len(paper.unique()) < len(random.unique())
+    assert 0.25 < float(random.max()) < 0.9
+    assert float(full.max()) == pytest.approx(0.9) and float((full > 0.5).float().mean()) > 0.3
+
+
+def test_a_variant_can_be_given_by_suffix_or_by_setting(dataset: Dataset) -> None:
+    for suffix, start in (("at", "zero"), ("at-random", "random"), ("at-full", "full-range")):
+        assert torch.equal(reached(dataset, f"gcn+{suffix}"), reached(dataset, "gcn+at", start=start))
+
+
+def test_full_range_reaches_every_corner_of_the_box(dataset: Dataset) -> None:
+    """From any start the steps together are as wide as the range."""
+    limits = (-0.3, 0.9)
+
+    def logits(x: Tensor) -> Tensor:  # class 0 wins where the features are large
+        return x.sum(1, keepdim=True) * torch.tensor([[1.0, -1.0]])
+
+    objective = Objective(logits, torch.zeros(4, dtype=torch.int64), cross_entropy, lambda *_: None)
+    nothing = torch.full((4, 5), torch.nan)
+    x = FullRange(n_epoch=4)._features(objective, nothing, limits, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(x, torch.full((4, 5), -0.3))
+
+
+def test_what_contradicts_itself_is_refused(dataset: Dataset) -> None:
+    for name, changes, sentence in (
+        ("gcn", {"start": "random"}, "start is for adversarial training, but 'gcn' has none; add '\\+at'"),
+        ("gcn+ln", {"warm_up": 3}, "warm_up is for adversarial training"),
+        ("gcn+at", {"start": "everywhere"}, "start is 'everywhere', but zero, random, full-range are known"),
+        ("gcn+at-full", {"start": "zero"}, "starts from full-range, but start is 'zero'"),
+        ("gcn+at", {"start": "random", "attack": FGSM()}, "got an attack of your own, which has its own start"),
+        ("gcn+at+at-full", {}, "asks for two kinds of adversarial training"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            build_defense(name, dataset.name, **changes)

@@ -71,14 +71,26 @@ class Run:
 
 def train(
     models: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="MODEL",
+            show_default=False,
             help="Models of `grb ls models`; +ln adds layer norm, +at adversarial training.",
             autocompletion=names("model"),
         ),
-    ],
+    ] = None,
+    *,
     dataset: Annotated[str, typer.Option("--dataset", "-d", help="Dataset.", autocompletion=names("dataset"))],
+    defenses: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--defense",
+            metavar="NAME",
+            help="Put a defense of `grb ls defenses` on every model (again for a second one), or train one that is a "
+            "model itself, such as gatguard.",
+            autocompletion=names("defense", "model"),
+        ),
+    ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Train with the seeds 0, 1, ... N-1.")] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="K", help="Train with this one seed; 0 if neither is given.")
@@ -112,6 +124,9 @@ def train(
       grb train gcn --dataset synth-cora
       grb train gcn gcn+ln mlp --dataset grb-cora --seeds 5 --json > scores.json
       grb train gcn -d synth-cora --hidden 128,128 --save gcn.safetensors
+      grb train gcn gat --defense at -d synth-cora
+      grb train gcn --defense jaccard --defense at-full -d synth-cora
+      grb train --defense gatguard -d synth-cora
     """
     if seed is not None and seeds is not None:
         raise DataError("--seed and --seeds were both given; --seeds 3 trains with 0, 1 and 2, --seed 3 with 3 alone")
@@ -129,7 +144,7 @@ def train(
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
     if mode is not None:
         loaded.test_ids(mode)
-    settings, parameters = _prepare(models, loaded, changes)
+    settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
     listed = tuple(range(seeds)) if seeds is not None else (seed or 0,)
     check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
     plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save)
@@ -191,6 +206,20 @@ def _train_mode(given: str) -> Literal["inductive", "transductive"]:
     if given == "transductive":
         return "transductive"
     raise DataError(f"--train-mode is '{given}', but inductive or transductive is needed")
+
+
+def _defended(models: list[str], defenses: list[str]) -> list[str]:
+    """Names of the models with all defenses on them; a defense that is a model of its own needs no other one."""
+    from grb.defense import with_defense
+
+    if not models and not defenses:
+        raise DataError("no MODEL was given; name one, for instance `grb train gcn`, or a --defense such as gatguard")
+    if not models:
+        alone, *defenses = defenses
+        models = [with_defense(None, alone)]
+    for defense in defenses:
+        models = [with_defense(model, defense) for model in models]
+    return models
 
 
 def _prepare(

@@ -4,17 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from grb.attack.base import Attack, Scene, run_attack
+from grb.attack.injection import FGSM, PGD
+from grb.attack.injection.base import inject
+from grb.attack.injection.edges import EdgeRule, random_edges
+from grb.attack.injection.features import Objective, Range, SignAscent, check_steps
 from grb.dataset.view import View
 from grb.defense.base import Training
 from grb.errors import DataError
-from grb.graph import Graph
+from grb.graph import Graph, GraphEdit
 from grb.threat import Threat
+
+Start = Literal["zero", "random", "full-range"]
+WARM_UP = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullRange:
+    """Signed gradient steps that reach the whole range of features, from a start anywhere in it.
+
+    FGSM with Table 5's ten steps of 0.01 from zero never leaves [-0.1, 0.1], where the attacks of an evaluation only
+    begin. Here new features are drawn uniformly from the range, and a step is the width of the range divided by the
+    number of steps.
+
+    Args:
+        n_epoch: Steps.
+        edges: Rule that wires the injected nodes.
+    """
+
+    n_epoch: int = 10
+    edges: EdgeRule = random_edges
+    version = 1
+
+    def __post_init__(self) -> None:
+        check_steps(n_epoch=self.n_epoch)
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        return inject(scene, edges=self.edges, features=self._features, generator=generator)
+
+    def _features(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        low, high = limits
+        start = low + (high - low) * torch.rand(so_far.shape, generator=generator)
+        rule = SignAscent((high - low) / max(self.n_epoch, 1), self.n_epoch)
+        return rule(objective, torch.where(so_far.isnan(), start, so_far), limits, generator)
+
+
+def training_attack(start: Start, step: float, steps: int) -> Attack:
+    """What to train against: FGSM from zero as in the paper, the same from random features, or over the whole range.
+
+    Args:
+        start: Where injected features begin.
+        step: Of one iteration; ``full-range`` has its own.
+        steps: Iterations.
+    """
+    if start == "zero":
+        return FGSM(epsilon=step, n_epoch=steps)
+    if start == "random":
+        return PGD(epsilon=step, n_epoch=steps)
+    if start == "full-range":
+        return FullRange(n_epoch=steps)
+    raise DataError(f"start is {start!r}, but {', '.join(get_args(Start))} are known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +82,7 @@ class AdversarialTraining(Training):
     Args:
         attack: What to train against, e.g. ``FGSM(epsilon=0.01, n_epoch=10)`` (Table 5).
         threat: Limits of that attack.
-        warm_up: Clean epochs before.
+        warm_up: Clean epochs before; if not given 50, or half of all epochs where these are fewer than 100.
         every: Attack anew every so many epochs; in between the last attacked graph is used again.
 
     References:
@@ -37,23 +91,32 @@ class AdversarialTraining(Training):
 
     attack: Attack
     threat: Threat
-    warm_up: int = 50
+    warm_up: int | None = None
     every: int = 1
 
     def __post_init__(self) -> None:
-        if self.warm_up < 0 or self.every < 1:
+        if self.clean_epochs < 0 or self.every < 1:
             raise DataError(f"warm_up is {self.warm_up} and every is {self.every}, but at least 0 and 1 are needed")
+        if self.clean_epochs >= self.settings.epochs > 0:
+            raise DataError(
+                f"warm_up is {self.warm_up}, but there are {self.settings.epochs} epochs: none would be adversarial"
+            )
+
+    @property
+    def clean_epochs(self) -> int:
+        """How long the warm-up is."""
+        return min(WARM_UP, self.settings.epochs // 2) if self.warm_up is None else self.warm_up
 
     def options(self) -> dict[str, Any]:
-        return {"augment": self._attacker(), "select_from": self.warm_up}
+        return {"augment": self._attacker(), "select_from": self.clean_epochs}
 
     def _attacker(self) -> Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]:
         last: list[Graph] = []
 
         def augment(model: nn.Module, graph: Graph, ids: Tensor, epoch: int, generator: torch.Generator) -> Graph:
-            if epoch < self.warm_up:
+            if epoch < self.clean_epochs:
                 return graph
-            if not last or (epoch - self.warm_up) % self.every == 0:
+            if not last or (epoch - self.clean_epochs) % self.every == 0:
                 seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
                 view = View(graph, ids, ids[:0], ids, torch.arange(graph.n), 0, inductive=False)
                 edit = run_attack(self.attack, Scene(view, self.threat, model, "white-box"), seed=seed).edit

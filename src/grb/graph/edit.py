@@ -73,8 +73,7 @@ class GraphEdit:
             raise DataError("set_ids and set_x go together: give both or neither")
         if self.set_ids is not None and self.set_x is not None:
             self._sort_rows(self.set_ids, self.set_x)
-        both = torch.cat([_keys(self.add), _keys(self.drop)])
-        if len(both.unique()) != len(both):
+        if self.add.numel() and self.drop.numel() and torch.isin(_keys(self.add), _keys(self.drop)).any():
             raise DataError("an edit both adds and drops the same edge")
 
     def _sort_rows(self, ids: Tensor, rows: Tensor) -> None:
@@ -303,13 +302,13 @@ def _canonical(pairs: Tensor, n: int, what: str) -> Tensor:
     if pairs.min() < 0 or pairs.max() >= n:
         bad = pairs[(pairs < 0) | (pairs >= n)][0]
         raise DataError(f"{what} names node {int(bad)}, but there are nodes 0 to {n - 1}")
-    low, high = pairs.min(0).values, pairs.max(0).values
+    low, high = torch.minimum(*pairs), torch.maximum(*pairs)
     if (low == high).any():
         raise DataError(f"{what} joins node {int(low[low == high][0])} with itself")
-    keys = low * n + high
-    order = torch.argsort(keys)
-    if (keys[order].diff() == 0).any():
-        twice = order[1:][keys[order].diff() == 0][0]
+    keys, order = torch.sort(low * n + high)
+    again = keys[1:] == keys[:-1]
+    if again.any():
+        twice = order[1:][again][0]
         raise DataError(f"{what} names edge {[int(low[twice]), int(high[twice])]} twice")
     return torch.stack([low[order], high[order]])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from grb.graph.adjacency import Adjacency
 from grb.graph.sparse import CSR, Pattern, row_sums
@@ -44,9 +45,9 @@ def scaled(adj: Adjacency, *, left: float, right: float, self_loops: bool = True
     if values is None:
         values = torch.ones(pattern.entries, dtype=dtype, device=adj.device)
     if left:
-        values = values * _power(degrees, left)[pattern.row_ids]
+        values = values * _power(degrees, left).index_select(0, pattern.row_ids)
     if right:
-        values = values * _power(degrees, right)[pattern.indices]
+        values = values * _power(degrees, right).index_select(0, pattern.indices)
     return CSR(pattern, values, symmetric=left == right)
 
 
@@ -54,10 +55,9 @@ def with_self_loops(adj: Adjacency) -> tuple[Pattern, Tensor | None]:
     """Pattern and values of :math:`A + I`; the columns stay ascending, so symmetry is kept."""
     pattern, n = adj.pattern, adj.n
     nodes = torch.arange(n, device=adj.device, dtype=pattern.indices.dtype)
-    before = CSR(pattern, (pattern.indices < pattern.row_ids).to(torch.float64)) @ torch.ones(
-        n, dtype=torch.float64, device=adj.device
-    )
-    loops = pattern.indptr[:-1] + before.to(nodes.dtype) + nodes
+    below = functional.pad((pattern.indices < pattern.row_ids).cumsum(0, dtype=nodes.dtype), (1, 0))
+    before = below.index_select(0, pattern.indptr).diff()
+    loops = pattern.indptr[:-1] + before + nodes
     entries = pattern.entries + n
     places = torch.ones(entries, dtype=torch.bool, device=adj.device)
     places[loops] = False

@@ -53,11 +53,11 @@ class Pattern:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.indptr) - 1, self.columns
+        return self.indptr.shape[0] - 1, self.columns  # not len(): torch's is a Python function, and this a hot path
 
     @property
     def entries(self) -> int:
-        return len(self.indices)
+        return self.indices.shape[0]
 
     @property
     def device(self) -> torch.device:
@@ -77,18 +77,13 @@ class Pattern:
     @cached_property
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The transposed pattern and, for each of its entries, the place of that entry here."""
-        if self.device.type == "cpu":
-            order = _csc_order(self)
-        else:
-            order = torch.argsort(self.indices, stable=True)
+        indptr, indices, order = _by_columns(self)
         if self.symmetric:
             return self, order
-        counts = torch.bincount(self.indices.long(), minlength=self.columns)
-        indptr = functional.pad(counts.cumsum(0), (1, 0)).to(self.indptr.dtype)
-        flipped = Pattern(indptr, self.row_ids[order], self.shape[0])
+        flipped = Pattern(indptr, indices, self.shape[0])
         # the way back: where each entry of this pattern stands in the transposed one
         back = torch.empty_like(order)
-        back[order] = torch.arange(len(order), dtype=order.dtype, device=order.device)
+        back.scatter_(0, order, torch.arange(len(order), dtype=order.dtype, device=order.device))
         object.__setattr__(flipped, "transposed", (self, back))
         return flipped, order
 
@@ -108,12 +103,14 @@ class Pattern:
     def rows(self, ids: Tensor) -> tuple[Pattern, Tensor]:
         """Some rows as a pattern of their own, and the place here of each of its entries."""
         ids = ids.to(self.device)
-        counts = self.counts[ids]
-        indptr = functional.pad(counts.cumsum(0), (1, 0)).to(self.indptr.dtype)
+        counts = self.counts.index_select(0, ids)
+        indptr = counts.new_zeros(len(ids) + 1)
+        torch.cumsum(counts, 0, dtype=counts.dtype, out=indptr[1:])
         total = int(indptr[-1])
-        shift = torch.repeat_interleave(self.indptr[:-1][ids] - indptr[:-1], counts, output_size=total)
-        places = torch.arange(total, dtype=shift.dtype, device=self.device) + shift
-        return Pattern(indptr, self.indices[places], self.columns), places
+        shift = self.indptr.index_select(0, ids) - indptr[:-1]
+        places = torch.repeat_interleave(shift, counts, output_size=total)
+        places += torch.arange(total, dtype=places.dtype, device=self.device)
+        return Pattern(indptr, self.indices.index_select(0, places), self.columns), places
 
     def to(self, device: torch.device | str) -> Pattern:
         if torch.device(device) == self.device:
@@ -121,12 +118,19 @@ class Pattern:
         return Pattern(self.indptr.to(device), self.indices.to(device), self.columns, self.symmetric)
 
 
-def _csc_order(pattern: Pattern) -> Tensor:
-    from scipy.sparse import csr_array
+def _by_columns(pattern: Pattern) -> tuple[Tensor, Tensor, Tensor]:
+    """CSR arrays of the transpose, and for each of its entries the place of that entry in the pattern."""
+    if pattern.device.type == "cpu":
+        from scipy.sparse import csr_array
 
-    entries = np.arange(pattern.entries, dtype=np.int64)
-    matrix = csr_array((entries, pattern.indices.numpy(), pattern.indptr.numpy()), shape=pattern.shape)
-    return torch.from_numpy(matrix.tocsc().data)
+        entries = np.arange(pattern.entries, dtype=np.int64)
+        matrix = csr_array((entries, pattern.indices.numpy(), pattern.indptr.numpy()), shape=pattern.shape).tocsc()
+        starts, rows = (torch.from_numpy(part).to(pattern.indices.dtype) for part in (matrix.indptr, matrix.indices))
+        return starts, rows, torch.from_numpy(matrix.data)
+    order = torch.argsort(pattern.indices, stable=True)
+    counts = torch.bincount(pattern.indices.long(), minlength=pattern.columns)
+    starts = functional.pad(counts.cumsum(0), (1, 0)).to(pattern.indptr.dtype)
+    return starts, pattern.row_ids[order], order
 
 
 @dataclass
@@ -174,7 +178,7 @@ class CSR:
         return CSR(flipped, None if self.values is None else self.values[order])
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        if x.shape[0] != self.shape[1]:
+        if x.shape[0] != self.pattern.columns:
             raise DataError(f"a {list(self.shape)} matrix cannot multiply {list(x.shape)}: sizes differ")
         if x.dim() == 1:
             return (self @ x.unsqueeze(1)).squeeze(1)
@@ -186,7 +190,7 @@ class CSR:
     def rows(self, ids: Tensor) -> CSR:
         """The rows ``ids`` as a [len(ids), columns] operator."""
         block, places = self.pattern.rows(ids)
-        return CSR(block, None if self.values is None else self.values[places])
+        return CSR(block, None if self.values is None else self.values.index_select(0, places))
 
     def remembering(self, x: Tensor) -> CSR:
         """The same operator, which computes its product with the constant ``x`` once and keeps it.

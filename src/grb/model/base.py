@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -65,7 +65,7 @@ class GraphModel(nn.Module):
     A subclass sets ``name`` (its catalogue name) and ``params`` (its constructor's arguments as plain values).
     """
 
-    name: ClassVar[str]
+    name: str
     params: Mapping[str, Any]
     trained_as: str | None = None
     """The full name that the training was asked for, such as ``gcn+ln+at``."""

@@ -10,15 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from grb.catalogue import canonical, preset, resolve
+from grb.catalogue import SUFFIXES, canonical, preset, resolve, undefended
 from grb.errors import DataError
 
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
-SUFFIXES = ("ln", "at")
-# the graph-free baseline is not in the tables: it gets the settings of GCN with one hidden layer (with three it
+# these are not in the tables and get the settings of GCN; the graph-free baseline with one hidden layer (with three it
 # overfits: 54 instead of 64 per cent on grb-cora)
-BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln"}
+BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln", "egnnguard": "gcn", "egnnguard+ln": "gcn+ln"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Settings:
     @property
     def adversarial(self) -> bool:
         """Whether the name asks for adversarial training; see ``grb.defense``."""
-        return "at" in split_name(self.model)[1]
+        return any(suffix.startswith("at") for suffix in split_name(self.model)[1])
 
     def override(self, **changes: Any) -> Settings:
         """With other values for lr, epochs and patience (None keeps ours); all else goes to the model."""
@@ -45,7 +44,7 @@ class Settings:
 
 
 def split_name(name: str) -> tuple[str, frozenset[str]]:
-    """The catalogue name of a model and its suffixes: ``ln`` for layer norm, ``at`` for adversarial training.
+    """The catalogue name of a model and its suffixes: ``ln`` for layer norm, ``at...`` for adversarial training.
 
     >>> split_name("gcn+at")
     ('gcn', frozenset({'at'}))
@@ -54,10 +53,12 @@ def split_name(name: str) -> tuple[str, frozenset[str]]:
     suffixes = [suffix.lower() for suffix in given]
     unknown = [suffix for suffix in suffixes if suffix not in SUFFIXES]
     if unknown or len(set(suffixes)) != len(suffixes):
-        allowed = " and ".join(f"'+{suffix}'" for suffix in SUFFIXES)
+        allowed = ", ".join(f"'+{suffix}'" for suffix in SUFFIXES)
         raise DataError(
             f"model '{name}' has the suffix '+{(unknown or suffixes)[0]}', but only {allowed} are known, once each"
         )
+    if sum(suffix.startswith("at") for suffix in suffixes) > 1:
+        raise DataError(f"model '{name}' asks for two kinds of adversarial training; keep one of them")
     return (base if ":" in base else canonical("model", base)), frozenset(suffixes)
 
 
@@ -68,14 +69,15 @@ def settings(name: str, dataset: str) -> Settings:
     norm = "ln" in suffixes
     norm_param = {"layer_norm": True} if norm else {}
     tables = preset("models")
-    plain = f"{base}+ln" if norm else base
+    own = undefended(base)
+    plain = f"{own}+ln" if norm else own
     listed = BORROWED.get(plain, plain)
     row = copy.deepcopy(tables.get(dataset, {}).get(listed) or tables[FALLBACK].get(listed))
     if row is None:  # a model that the tables do not have keeps its own defaults
         return Settings(full, norm_param, **tables["training"])
     row.pop("parameters", None)
     lr, hidden = row.pop("lr"), row.pop("hidden")
-    if base == "mlp":
+    if own == "mlp":
         hidden = hidden[:1]
     return Settings(full, {"hidden_features": hidden, **row, **norm_param}, lr, **tables["training"])
 

@@ -87,7 +87,7 @@ class ConvStack(GraphModel):
         h = self.activation(h)
         return self.dropout(h if before is None else h + dense(before))
 
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[Stage] | None:
         stages: list[Stage] = []
         last = len(self.convs) - 1
         for place, conv in enumerate(self.convs):

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from grb._version import __version__
-from grb.catalogue import resolve
+from grb.catalogue import canonical, resolve
 from grb.errors import DataError
 from grb.graph.files import write_atomic
 from grb.model.base import GraphModel
@@ -34,6 +34,8 @@ def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> P
 
     if not isinstance(model, GraphModel):
         raise DataError(f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved")
+    if ":" not in model.name:
+        canonical("model", model.name)  # what has no name cannot be loaded again
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -53,12 +55,19 @@ def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> P
     return write_atomic(path, write)
 
 
-def load_model(path: str | os.PathLike[str]) -> GraphModel:
-    """The model of a file in evaluation mode; NaN weights, wrong shapes and missing or extra weights are refused."""
-    return load_model_with_meta(path)[0]
+def load_model(path: str | os.PathLike[str], *, trusted: str | None = None) -> GraphModel:
+    """The model of a file in evaluation mode; NaN weights, wrong shapes and missing or extra weights are refused.
+
+    Args:
+        path: The file.
+        trusted: The one ``package.module:Class`` that the file may name; no other code is imported because a file says so.
+    """
+    return load_model_with_meta(path, trusted=trusted)[0]
 
 
-def load_model_with_meta(path: str | os.PathLike[str]) -> tuple[GraphModel, dict[str, Any]]:
+def load_model_with_meta(
+    path: str | os.PathLike[str], *, trusted: str | None = None
+) -> tuple[GraphModel, dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
@@ -66,7 +75,7 @@ def load_model_with_meta(path: str | os.PathLike[str]) -> tuple[GraphModel, dict
         raise DataError(f"no model file {path}; `grb train MODEL --save FILE` writes one")
     try:
         with safe_open(path, framework="pt") as stored:
-            spec = _read_spec(path, stored.metadata())
+            spec = _read_spec(path, stored.metadata(), trusted)
             shapes = {name: list(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
             model = _rebuild(path, spec, shapes)
             expected = model.state_dict()
@@ -85,7 +94,7 @@ def load_model_with_meta(path: str | os.PathLike[str]) -> tuple[GraphModel, dict
     return model.eval(), spec["meta"]
 
 
-def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
+def _read_spec(path: Path, metadata: dict[str, str] | None, trusted: str | None) -> dict[str, Any]:
     try:
         spec = json.loads((metadata or {})["grb"])
         if (
@@ -104,7 +113,7 @@ def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
         ) from None
     if spec["format"] != FORMAT:
         raise DataError(f"{path} has checkpoint format {spec['format']}, but this version reads {FORMAT}; update grb")
-    if ":" in spec["model"]:
+    if ":" in spec["model"] and spec["model"] != trusted:
         raise DataError(f"{path} names code '{spec['model'][:60]}' instead of a catalogued model; it is not imported")
     return spec
 

@@ -62,7 +62,9 @@ class _Inputs:
     ids: Tensor | None  # None: all rows
 
     def rows(self, logits: Tensor) -> Tensor:
-        return logits if self.ids is None else logits[self.ids]
+        if self.ids is None:
+            return logits
+        return logits[self.ids] if logits.dim() < 3 else logits[:, self.ids]
 
 
 def fit(
@@ -103,7 +105,8 @@ def fit(
         select_from: The best epoch is looked for from this one on; patience counts from there too.
         on_epoch: Called with every :class:`Epoch`, for progress.
 
-    A model with a method ``penalty()`` has it added to the loss of each step.
+    A model with a method ``penalty()`` has it added to the loss of each step. In training mode a model may give several
+    draws, [draws, n, classes]; the loss is the mean of theirs.
     """
     if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
         raise DataError(f"epochs={epochs}, eval_every={eval_every}, patience={patience} must all be at least 1")
@@ -176,7 +179,7 @@ def _augmented(model: nn.Module, changed: Graph, graph: Graph, ids: Tensor, plai
 def _step(model: nn.Module, inputs: _Inputs, objective: Loss, optimizer: torch.optim.Optimizer, epoch: int) -> float:
     model.train()
     optimizer.zero_grad(set_to_none=True)
-    loss = objective(inputs.rows(model(inputs.x, inputs.op)), inputs.y)
+    loss = _mean_loss(objective, inputs.rows(model(inputs.x, inputs.op)), inputs.y)
     penalty = getattr(model, "penalty", None)
     if penalty is not None:
         loss = loss + penalty()
@@ -186,6 +189,12 @@ def _step(model: nn.Module, inputs: _Inputs, objective: Loss, optimizer: torch.o
     loss.backward()
     optimizer.step()
     return value
+
+
+def _mean_loss(objective: Loss, logits: Tensor, y: Tensor) -> Tensor:
+    if logits.dim() < 3:
+        return objective(logits, y)
+    return torch.stack([objective(draw, y) for draw in logits]).mean()
 
 
 def _validate(
