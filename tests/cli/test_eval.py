@@ -106,3 +106,23 @@ def test_other_data_under_the_same_name_is_warned_about(grb, checkpoint, tmp_pat
 
 def test_threads_are_set(grb_json, checkpoint):
     assert grb_json("eval", checkpoint, "--threads", 1)["threads"] == torch.get_num_threads() == 1
+
+
+def test_checks_are_silent_about_an_honest_model(grb, grb_json, checkpoint):
+    assert grb_json("eval", checkpoint)["warnings"] is None
+    assert grb_json("eval", checkpoint, "--checks")["warnings"] == []
+    done = grb("eval", checkpoint, "--checks")
+    assert "Warnings" not in done.stdout
+    assert done.stderr == "checks: nothing suspicious about the model's randomness, outputs and gradients\n"
+
+
+def test_checks_show_what_is_wrong_with_a_model(grb, grb_json, checkpoint, monkeypatch):
+    forward = GCN.forward
+    monkeypatch.setattr(GCN, "forward", lambda self, x, op: torch.softmax(forward(self, x.detach(), op), 1))
+    found = grb_json("eval", checkpoint, "--checks")["warnings"]
+    assert [flag["name"] for flag in found] == ["probabilities-not-logits", "zero-gradient", "masked-gradient"]
+    assert found[1]["numbers"] == {"targets": 1.0, "injected": 1.0, "rows": 16}
+    done = grb("eval", checkpoint, "--checks")
+    assert done.exit_code == 0
+    assert "Warnings" in done.stdout and "\nzero-gradient" in done.stdout
+    assert "look for detach()" in done.stdout

@@ -24,6 +24,9 @@ def evaluate(
         typer.Option(help="Dataset; the one it was trained on if not given.", autocompletion=names("dataset")),
     ] = None,
     edit: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Edit to apply to the graph first.")] = None,
+    checks: Annotated[
+        bool, typer.Option("--checks", help="Also look for signs that attacks on this model cannot be trusted.")
+    ] = False,
     threads: Annotated[int, typer.Option(help="Threads of torch.")] = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -34,6 +37,7 @@ def evaluate(
     Examples:
       grb eval gcn.safetensors
       grb eval gcn.safetensors --dataset grb-cora --edit attack.npz
+      grb eval gcn.safetensors --checks
     """
 
     from grb import api
@@ -64,7 +68,12 @@ def evaluate(
         "threads": threads,
         "scores": scores,
         "edit": None if change is None else {"file": str(edit), **_size(change)},
+        "warnings": None,
     }
+    if checks:
+        from grb.evaluator import checks as reliability
+
+        result["warnings"] = [flag.plain() for flag in reliability.check_model(model, loaded)]
     if as_json:
         output.print_json(result)
     else:
@@ -139,6 +148,11 @@ def _show(result: dict[str, Any], dataset: Dataset) -> None:
     parts = list(scores["clean"])
     title = f"{result['model']} on {dataset_title(dataset)}: {result['metric']} in %"
     output.table(title, ["graph", *parts], rows, numbers=parts)
+    if result["warnings"]:
+        found = [[flag["name"], flag["sentence"]] for flag in result["warnings"]]
+        output.table("Warnings", ["check", "what was found"], found)
+    elif result["warnings"] is not None:
+        output.say("checks: nothing suspicious about the model's randomness, outputs and gradients")
     if result["edit"] is not None:
         words = [f"{count} {what.replace('_', ' ')}" for what, count in result["edit"].items() if what != "file"]
         output.say("edit: " + ", ".join(words))

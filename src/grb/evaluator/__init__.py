@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from grb.evaluator.checks import Flag, check_model, check_scores, check_trace
 from grb.evaluator.evaluator import AttackEvaluator, DefenseEvaluator
 from grb.evaluator.matrix import Board, Cell, Row, Value, build_board
 
-__all__ = ["AttackEvaluator", "Board", "Cell", "DefenseEvaluator", "Row", "Value", "build_board"]
+__all__ = [
+    "AttackEvaluator",
+    "Board",
+    "Cell",
+    "DefenseEvaluator",
+    "Flag",
+    "Row",
+    "Value",
+    "build_board",
+    "check_model",
+    "check_scores",
+    "check_trace",
+]

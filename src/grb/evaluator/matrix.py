@@ -148,8 +148,9 @@ def build_board(
     shown = [mode for mode in modes if any(row.mode == mode for row in listed)]
     cells = tuple(_cell(group, paper or {}) for group in groups.values())
     own = {key: group for key, group in groups.items() if not key[3]}
-    by_defense = {mode: _defense_side(own, groups, mode) for mode in shown}
-    by_attack = {mode: _attack_side(own, mode) for mode in shown}
+    whole = {mode: _whole(own, mode) for mode in shown}
+    by_defense = {mode: _defense_side(own, groups, mode, whole[mode]) for mode in shown}
+    by_attack = {mode: _attack_side(own, mode, whole[mode]) for mode in shown}
     last = shown[-1]
     defenses = _ordered({row.defense for row in listed}, by_defense[last], descending=True)
     attacks = _ordered({key[0] for key in own if key[0] != CLEAN}, by_attack[last], descending=False)
@@ -163,7 +164,10 @@ def build_board(
         cells=cells,
         by_defense=by_defense,
         by_attack=by_attack,
-        ranks={mode: ranks({name: values["weighted"] for name, values in by_defense[mode].items()}) for mode in shown},
+        ranks={
+            mode: ranks({name: own["weighted"] for name, own in by_defense[mode].items() if "weighted" in own})
+            for mode in shown
+        },
         meta=dict(meta or {}),
     )
 
@@ -238,11 +242,21 @@ def _cell(group: Sequence[Row], paper: Mapping[tuple[str, str, str], tuple[float
 Groups = Mapping[tuple[str, str, str, bool], Sequence[Row]]
 
 
-def _defense_side(own: Groups, groups: Groups, mode: str) -> dict[str, dict[str, Value]]:
+def _whole(own: Groups, mode: str) -> set[str]:
+    """Defenses that met every attack of this difficulty: a summary over fewer opponents is another number."""
+    met: dict[str, set[str]] = defaultdict(set)
+    for attack, defense, own_mode, _ in own:
+        if own_mode == mode:
+            met[defense].add(attack)
+    every = set().union(*met.values())
+    return {defense for defense, attacks in met.items() if attacks == every}
+
+
+def _defense_side(own: Groups, groups: Groups, mode: str, whole: set[str]) -> dict[str, dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
     for defense in sorted({key[1] for key in own if key[2] == mode}):
-        columns = {key[0]: group for key, group in own.items() if key[1] == defense and key[2] == mode}
-        runs = _runs(columns.values())
+        columns = [group for key, group in own.items() if key[1] == defense and key[2] == mode]
+        runs = _runs(columns) if defense in whole else {}
         table = {run: np.array([row.accuracy for row in rows]) for run, rows in runs.items()}
         summaries = {
             "average": {run: average(values) for run, values in table.items()},
@@ -264,10 +278,10 @@ def _defense_side(own: Groups, groups: Groups, mode: str) -> dict[str, dict[str,
     return found
 
 
-def _attack_side(own: Groups, mode: str) -> dict[str, dict[str, Value]]:
+def _attack_side(own: Groups, mode: str, whole: set[str]) -> dict[str, dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
     for attack in sorted({key[0] for key in own if key[2] == mode}):
-        runs = _runs([group for key, group in own.items() if key[0] == attack and key[2] == mode])
+        runs = _runs([group for key, group in own.items() if key[0] == attack and key[2] == mode and key[1] in whole])
         table = {run: np.array([row.accuracy for row in rows]) for run, rows in runs.items()}
         summaries = {
             "average": {run: average(values) for run, values in table.items()},
@@ -284,14 +298,12 @@ def _runs(columns: Iterable[Sequence[Row]]) -> dict[tuple[int, int], list[Row]]:
     Runs that lack a column are left out, because a summary over fewer opponents is another number.
     """
     listed = [{(row.victim, row.repeat): row for row in column} for column in columns]
-    repeated = [column for column in listed if any(row.attack != CLEAN for row in column.values())]
+    clean = [all(row.attack == CLEAN for row in column.values()) for column in listed]
+    repeated = [column for column, is_clean in zip(listed, clean, strict=True) if not is_clean]
     wanted = set.intersection(*(set(column) for column in repeated or listed)) if listed else set()
     runs: dict[tuple[int, int], list[Row]] = {}
     for victim, repeat in sorted(wanted):
-        rows = [
-            column.get((victim, repeat)) or (column.get((victim, 0)) if column not in repeated else None)
-            for column in listed
-        ]
+        rows = [column.get((victim, 0 if is_clean else repeat)) for column, is_clean in zip(listed, clean, strict=True)]
         if all(row is not None for row in rows):
             runs[victim, repeat] = [row for row in rows if row is not None]
     return runs

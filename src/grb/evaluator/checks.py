@@ -1,0 +1,369 @@
+"""Can an evaluation be trusted? Signs that a model is not robust but only hard to attack with gradients.
+
+A model that looks robust because its gradients lead nowhere is a trap for its author and for every reader of a
+leaderboard. These checks measure the known signs and say what to do about them. They find traps, they do not prove that
+there is none. :func:`check_model` looks at a model, :func:`check_trace` at the steps of one attack,
+:func:`check_scores` at accuracies alone.
+
+References:
+    Athalye et al., *Obfuscated Gradients Give a False Sense of Security*, ICML 2018.
+    Croce and Hein, *Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse Parameter-free
+    Attacks*, ICML 2020: the flags of AutoAttack.
+    Mujkanovic et al., *Are Defenses for Graph Neural Networks Robust?*, NeurIPS 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from grb.attack.base import Step
+from grb.dataset import Dataset
+from grb.dataset.view import View
+from grb.errors import DataError
+from grb.evaluator.probe import SAME_LOGITS, Probe, at_rest, checkable
+from grb.graph import Graph
+from grb.model.base import prepare
+
+PASSES = 5
+# share of rows whose gradient may be exactly zero although they matter
+DEAD_ROWS = 0.1
+# relative difference of a slope and the gradient's prediction of it
+SAME_SLOPE = 0.1
+# difference of two accuracies that is never worth a warning
+SAME_SCORE = 0.002
+
+Scores = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One warning.
+
+    Args:
+        name: Of the check, such as ``zero-gradient``.
+        sentence: What was measured, what is allowed, what to do.
+        numbers: What was measured.
+    """
+
+    name: str
+    sentence: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.sentence}"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+
+# ---------------------------------------------------------------- a model
+
+
+def check_model(
+    model: nn.Module, data: Dataset | View, *, mode: str | None = None, samples: int = 8, seed: int = 0
+) -> list[Flag]:
+    """Is the evaluation deterministic, are the outputs logits, and do gradients show what the model reacts to?
+
+    For the gradients a few nodes are injected beside the targets, each a copy of one that it is wired to, so that defenses
+    which cut edges between unlike nodes keep theirs. The features of these nodes and of some targets are then moved.
+    Model, gradients and torch's random state are left as they were.
+
+    Args:
+        model: Trained; anything with ``prepare`` and ``forward``.
+        data: A dataset, or a view with targets; without any the validation nodes are taken, or else all.
+        mode: Difficulty of a dataset's targets; its own if not given.
+        samples: Targets, and injected nodes, whose gradients are looked at.
+        seed: Of what is drawn.
+
+    Returns:
+        ``not-finite``, ``random-forward``, ``probabilities-not-logits``, ``zero-gradient``, ``masked-gradient``; nothing
+        if nothing is suspicious.
+    """
+    if samples < 1:
+        raise DataError(f"samples is {samples}, but at least 1 is needed")
+    view = data.attacker_view(mode) if isinstance(data, Dataset) else data
+    graph, ids = checkable(model, view)
+    with at_rest(model):
+        logits = [_logits(model, graph)[ids] for _ in range(PASSES)]
+        broken = next((each for each in logits if not torch.isfinite(each).all()), None)
+        if broken is not None:
+            return [_not_finite(broken)]
+        found = random_forward(logits) + probabilities(logits[0])
+        probe = Probe.make(model, graph, ids, samples, torch.Generator().manual_seed(seed))
+        return found + zero_gradient(probe) + masked_gradient(probe)
+
+
+def random_forward(passes: Sequence[Tensor]) -> list[Flag]:
+    """Do several evaluation passes over the same graph give the same logits, [t, c] each?"""
+    first = passes[0]
+    largest = float(first.abs().max().clamp_min(1e-12))
+    difference = max(float((other - first).abs().max()) / largest for other in passes)
+    changed = max(int((other.argmax(1) != first.argmax(1)).sum()) for other in passes)
+    if difference <= SAME_LOGITS and not changed:
+        return []
+    return [
+        Flag(
+            "random-forward",
+            f"{len(passes)} evaluation passes over one graph differ by {difference:.2g} of the largest logit and in "
+            f"{changed} of {len(first)} predictions, but at most {SAME_LOGITS:g} and 0 are allowed; make evaluation "
+            "deterministic, or attack the mean of many passes",
+            {"difference": difference, "changed": changed, "passes": len(passes)},
+        )
+    ]
+
+
+def probabilities(logits: Tensor) -> list[Flag]:
+    """Are these probabilities, rows [t, c] from 0 to 1 with the sum 1? Their softmax is nearly flat, and so is its slope."""
+    total = float((logits.sum(1) - 1).abs().max())
+    if float(logits.min()) < 0 or float(logits.max()) > 1 or total > 1e-5:
+        return []
+    return [
+        Flag(
+            "probabilities-not-logits",
+            f"all outputs lie between 0 and 1 and every row sums to 1 up to {total:.1g}, as probabilities do, but "
+            "losses and attacks take logits; return what goes into the softmax",
+            {"lowest": float(logits.min()), "highest": float(logits.max()), "sum_error": total},
+        )
+    ]
+
+
+def zero_gradient(probe: Probe) -> list[Flag]:
+    """Rows whose gradient is exactly zero although the logits change when they are moved."""
+    silent = (probe.gradient == 0).all(1).nonzero().flatten().tolist()
+    dead = [row for row in silent if probe.matters(row)]
+    count, half = len(probe.rows), probe.targets
+    if len(dead) <= DEAD_ROWS * count:
+        return []
+    shares = {"targets": sum(row < half for row in dead) / half, "injected": sum(row >= half for row in dead) / half}
+    return [
+        Flag(
+            "zero-gradient",
+            f"the gradient is exactly zero for {shares['targets']:.0%} of the targets and {shares['injected']:.0%} of "
+            f"the injected nodes looked at although their features change the logits, but at most {DEAD_ROWS:.0%} are "
+            "allowed; look for detach(), no_grad, rounding or hard decisions in forward, and give attacks a smooth "
+            "path instead",
+            {**shares, "rows": count},
+        )
+    ]
+
+
+def masked_gradient(probe: Probe) -> list[Flag]:
+    r"""Does the loss rise as its gradient says?
+
+    Along random and along signed-gradient directions :math:`d` of the moved rows,
+
+    .. math:: \frac{L(x + h d) - L(x - h d)}{2 h} \quad \text{beside} \quad \langle \nabla L, d \rangle
+
+    where the best of several lengths :math:`h` counts. It warns if more than half of the directions disagree.
+    """
+    slopes = [slope for direction in probe.directions() if (slope := probe.slope(direction)) is not None]
+    wrong = [slope for slope in slopes if slope > SAME_SLOPE]
+    if 2 * len(wrong) <= len(slopes):
+        return []
+    middle = float(np.median(slopes))
+    return [
+        Flag(
+            "masked-gradient",
+            f"along {len(wrong)} of {len(slopes)} directions the loss does not rise as its gradient says (off by "
+            f"{middle:.0%}, while {SAME_SLOPE:.0%} is allowed); look for detach() or a backward pass of your own in "
+            "forward, or attack without gradients",
+            {"directions": len(slopes), "wrong": len(wrong), "median_error": middle},
+        )
+    ]
+
+
+def _logits(model: nn.Module, graph: Graph) -> Tensor:
+    with torch.no_grad():
+        logits: Tensor = model(graph.x, prepare(model, graph.adj))
+    return logits
+
+
+def _not_finite(logits: Tensor) -> Flag:
+    bad = int((~torch.isfinite(logits)).any(1).sum())
+    return Flag(
+        "not-finite",
+        f"logits of {bad} of {len(logits)} nodes are NaN or infinite, but must be finite; train again with a smaller "
+        "learning rate",
+        {"nodes": bad},
+    )
+
+
+# ---------------------------------------------------------------- an attack, and scores alone
+
+
+def check_trace(steps: Sequence[Step], *, where: str = "") -> list[Flag]:
+    """``flat-loss`` if the loss of an attack never rises above that of its first step.
+
+    Args:
+        steps: Of an :class:`~grb.attack.base.AttackResult`.
+        where: What was attacked, for the sentence.
+    """
+    if len(steps) < 2:
+        return []
+    losses = [step.loss for step in steps]
+    rise = max(losses) - losses[0]
+    if rise > 1e-6 * max(1.0, abs(losses[0])):
+        return []
+    return [
+        Flag(
+            "flat-loss",
+            f"{_place(where)}the loss rose by {max(rise, 0.0):.2g} in {len(steps)} steps, but an attack that sees its "
+            "target raises it; start elsewhere than at zero, change the step, or check the model's gradients",
+            {"rise": rise, "steps": len(steps)},
+        )
+    ]
+
+
+def check_scores(
+    *,
+    clean: Scores | None = None,
+    random: Scores | None = None,
+    transfer: Mapping[str, Scores] | None = None,
+    white_box: Mapping[str, Scores] | None = None,
+    by_steps: Mapping[str, Mapping[int, Scores]] | None = None,
+    huge_budget: Scores | None = None,
+    without_edges: float | None = None,
+    num_targets: int | None = None,
+    where: str = "",
+) -> list[Flag]:
+    """Do the accuracies of one model under several attacks fit together?
+
+    A difference counts if it exceeds 0.002 and two standard errors; these come from the repeats or, where there is one
+    value only, from the number of targets.
+
+    Args:
+        clean: Accuracy (or one per repeat) on the clean graph, as a fraction; so are all others.
+        random: Under random injection or modification within the same budget.
+        transfer: Under attacks on a surrogate, by name.
+        white_box: Under attacks on the model itself, by name.
+        by_steps: For an attack, accuracies by its number of steps.
+        huge_budget: Under an attack that may change nearly everything.
+        without_edges: Accuracy of a model that sees no edges, or share of the largest class: what a huge budget leaves.
+        num_targets: Nodes behind every accuracy; with it single values have noise too.
+        where: Model and difficulty, for the sentences.
+
+    Returns:
+        ``weaker-than-random``, ``weaker-than-nothing``, ``transfer-beats-white-box``, ``more-steps-weaker``,
+        ``survives-any-budget``; nothing if nothing is suspicious.
+
+    >>> [flag.name for flag in check_scores(clean=0.8, random=0.7, transfer={"fgsm": 0.4}, white_box={"fgsm": 0.6})]
+    ['transfer-beats-white-box']
+    """
+    place = _place(where)
+    read = _Reader(num_targets)
+    own = {f"{name} by transfer": read(value, name) for name, value in (transfer or {}).items()}
+    whites = {f"{name} white-box": read(value, name) for name, value in (white_box or {}).items()}
+    found: list[Flag] = []
+    for base, name, given in (("random", "random changes", random), ("nothing", "no attack", clean)):
+        if given is not None:
+            found += _weaker(place, own | whites, base, name, read(given, base))
+    if own and whites:
+        found += _transfer_wins(place, own, whites)
+    for name, table in (by_steps or {}).items():
+        found += _more_steps(place, name, {steps: read(value, name) for steps, value in sorted(table.items())})
+    if huge_budget is not None and without_edges is not None:
+        found += _survives(place, read(huge_budget, "huge_budget"), read(without_edges, "without_edges"))
+    return found
+
+
+@dataclass(frozen=True)
+class _Measured:
+    mean: float
+    error: float  # standard error of the mean; 0 if unknown
+
+
+@dataclass(frozen=True)
+class _Reader:
+    num_targets: int | None
+
+    def __call__(self, scores: Scores, what: str) -> _Measured:
+        values = np.atleast_1d(np.asarray(scores, dtype=float))
+        if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():
+            raise DataError(f"accuracy of {what} is {scores}, but fractions from 0 to 1 are needed, one or several")
+        mean = float(values.mean())
+        if len(values) > 1:
+            return _Measured(mean, float(values.std(ddof=1) / math.sqrt(len(values))))
+        return _Measured(mean, math.sqrt(mean * (1 - mean) / self.num_targets) if self.num_targets else 0.0)
+
+
+def _noise(a: _Measured, b: _Measured) -> float:
+    """Differences up to this say nothing."""
+    return max(SAME_SCORE, 2 * math.hypot(a.error, b.error))
+
+
+def _place(where: str) -> str:
+    return f"{where}: " if where else ""
+
+
+def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, words: str, limit: _Measured) -> list[Flag]:
+    return [
+        Flag(
+            f"weaker-than-{base}",
+            f"{place}{name} leaves accuracy {score.mean:.3f}, {words} {limit.mean:.3f}; an attack should not be "
+            f"weaker by more than noise ({_noise(score, limit):.3f}): give it more steps, another start or step, or "
+            "another surrogate",
+            {"accuracy": score.mean, base: limit.mean, "noise": _noise(score, limit)},
+        )
+        for name, score in attacks.items()
+        if score.mean - limit.mean > _noise(score, limit)
+    ]
+
+
+def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]) -> list[Flag]:
+    """The strongest of either kind, because one good white-box attack is enough."""
+    best, best_white = (min(attacks, key=lambda name: attacks[name].mean) for attacks in (own, whites))
+    score, white = own[best], whites[best_white]
+    noise = _noise(score, white)
+    if white.mean - score.mean <= noise:
+        return []
+    return [
+        Flag(
+            "transfer-beats-white-box",
+            f"{place}{best} leaves accuracy {score.mean:.3f}, but {best_white}, the strongest with the model's own "
+            f"gradients, {white.mean:.3f}, which should not be higher by more than noise ({noise:.3f}); the model's "
+            "gradients mislead: check them with check_model, and report the lower number",
+            {"transfer": score.mean, "white_box": white.mean, "noise": noise},
+        )
+    ]
+
+
+def _more_steps(place: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
+    """The first length that does worse than a shorter one."""
+    counts = list(table)
+    for later, steps in enumerate(counts[1:], start=1):
+        fewer = min(counts[:later], key=lambda count: table[count].mean)
+        noise = _noise(table[steps], table[fewer])
+        if table[steps].mean - table[fewer].mean > noise:
+            return [
+                Flag(
+                    "more-steps-weaker",
+                    f"{place}{name} leaves accuracy {table[steps].mean:.3f} after {steps} steps, but "
+                    f"{table[fewer].mean:.3f} after {fewer}; more steps should not be weaker by more than noise "
+                    f"({noise:.3f}): use a smaller step and keep the best iterate",
+                    {"steps": steps, "fewer": fewer, "accuracy": table[steps].mean, "before": table[fewer].mean},
+                )
+            ]
+    return []
+
+
+def _survives(place: str, score: _Measured, floor: _Measured) -> list[Flag]:
+    noise = _noise(score, floor)
+    if score.mean - floor.mean <= noise:
+        return []
+    return [
+        Flag(
+            "survives-any-budget",
+            f"{place}accuracy is {score.mean:.3f} under a huge budget, but a model without edges has "
+            f"{floor.mean:.3f}, and an attacker who may change nearly everything should not leave more than noise "
+            f"({noise:.3f}) above it; the attack does not reach the model: check its gradients with check_model",
+            {"accuracy": score.mean, "floor": floor.mean, "noise": noise},
+        )
+    ]
