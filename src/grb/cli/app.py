@@ -12,7 +12,22 @@ import typer
 from typer.core import TyperGroup
 
 from grb._version import __version__
-from grb.cli import attack, data, doctor, eval, info, ls, plan, reproduce, run, store, train
+from grb.cli import (
+    attack,
+    data,
+    doctor,
+    eval,
+    figures,
+    info,
+    leaderboard,
+    ls,
+    plan,
+    reproduce,
+    run,
+    store,
+    taxonomy,
+    train,
+)
 from grb.cli.options import Json
 from grb.cli.output import print_json
 from grb.errors import GRBError, IntegrityError
@@ -124,6 +139,8 @@ def root(
             **dict.fromkeys((command.name or "" for command in app.registered_commands), json_please),
             "data": dict.fromkeys(("get", "path", "split", "verify"), json_please),
             "store": dict.fromkeys(("ls", "gc", "verify", "export", "import"), json_please),
+            "leaderboard": dict.fromkeys(("show", "build", "site"), json_please),
+            "taxonomy": dict.fromkeys(("analyse",), json_please),
         }
 
 
@@ -137,4 +154,7 @@ app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.app, name="store")
+app.add_typer(leaderboard.app, name="leaderboard")
+app.command("figures")(figures.figures)
+app.add_typer(taxonomy.app, name="taxonomy")
 app.command("doctor")(doctor.doctor)

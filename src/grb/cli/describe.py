@@ -109,7 +109,7 @@ def model(name: str) -> dict[str, Any]:
 
 def anything(kind: str, name: str) -> dict[str, Any]:
     """What can be said about any catalogued class or function."""
-    entry = catalogue.entries(kind)[name]
+    entry = catalogue.entry(kind, name)
     target = catalogue.resolve(kind, name)
     doc = inspect.getdoc(target) or ""
     return {

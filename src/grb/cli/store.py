@@ -40,7 +40,7 @@ def ls(
       grb store ls results --kind fit
       grb store ls results --failed
     """
-    place = studying.store_at(store)
+    place = _existing(store)
     if failed:
         failures = place.failures()
         if as_json:
@@ -81,7 +81,7 @@ def gc(
     Example:
       grb store gc results --dry-run
     """
-    place = studying.store_at(store)
+    place = _existing(store)
     paths = place.garbage()
     size = sum(path.stat().st_size for path in paths)
     if not dry_run:
@@ -98,11 +98,17 @@ def gc(
 @app.command("verify")
 def verify(
     store: Where = None,
-    rerun: Annotated[int, typer.Option(help="Compute so many random scores again, and all they were made of.")] = 0,
+    rerun: Annotated[
+        int, typer.Option(min=0, help="Compute so many random scores again, and all they were made of.")
+    ] = 0,
     key: Annotated[
         str | None, typer.Option(help="Compute this record again instead; the first digits suffice.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which random scores.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Which random scores.")] = 0,
+    trust_code: Annotated[
+        bool,
+        typer.Option("--trust-code", help="Import what records name as package.module:Class; for your own stores."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check every byte of a store or of a bundle, and compute some of it again.
@@ -123,7 +129,10 @@ def verify(
         count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
         keys = [_whole(place, key)] if key else choose(place, rerun, seed=seed) if rerun > 0 and not problems else []
         compared = compute_again(
-            place, keys, on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}")
+            place,
+            keys,
+            trust_code=trust_code,
+            on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
         )
     different = [each for each in compared if not each.equal]
     if as_json:
@@ -164,7 +173,7 @@ def export(
       grb store export results -o bundle.zip
       grb store export results --recipe grb-cora -o scores.csv
     """
-    place = studying.store_at(store)
+    place = _existing(store)
     study = None
     if recipe is not None:
         from grb.pipeline import plan
@@ -220,9 +229,14 @@ def _place(path: Path | None) -> Iterator[Store]:
         with opened(path) as store:
             yield store
     else:
-        if path is not None and not path.is_dir():
-            raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
-        yield studying.store_at(path)
+        yield _existing(path)
+
+
+def _existing(path: Path | None) -> Store:
+    """A store to look into; a path without one is a slip of the pen."""
+    if path is not None and not path.is_dir():
+        raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
+    return studying.store_at(path)
 
 
 def _whole(store: Store, start: str) -> str:

@@ -67,7 +67,7 @@ def part(study: Study, shard: str | None) -> Study:
     if shard is None:
         return study
     index, _, count = shard.partition("/")
-    if not (index.isdigit() and count.isdigit()):
+    if not (index.isdecimal() and count.isdecimal()):
         raise DataError(f"--shard is '{shard}', but two numbers as in 1/4 are needed")
     return study.shard(int(index), int(count))
 
@@ -166,6 +166,8 @@ class _Progress:
             self.finished += self.seconds.get(key, 0.0)
         if event.kind == "failed":
             self.console.print(f"failed: {event.job.label}: {event.sentence}")
+        if event.kind == "finishing":
+            self.console.print(f"finishing {event.job.label}; Ctrl-C once more stops now")
         if self.bar is not None:
             self.bar.update(self.task, completed=self.finished, description=self._words())
         elif time.monotonic() - self.told > SIGN_OF_LIFE:

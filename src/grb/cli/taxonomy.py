@@ -49,7 +49,7 @@ def analyse(
         Path | None,
         typer.Argument(
             metavar="FILE|STORE",
-            help="A store; or runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
+            help="A store; runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
             "row per dataset and one column per perturbation, of mean AUROCs (with a column '-') or of log2 ratios.",
         ),
     ] = None,

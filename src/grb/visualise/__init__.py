@@ -1,17 +1,61 @@
 """Figures: a function for the data, which tests can check, and one that draws it. matplotlib is imported when one draws."""
 
+from grb.visualise.budget import Sweep, draw_attacks, draw_models, sweeps
 from grb.visualise.curve import Curve, curve, draw_curve
+from grb.visualise.degree_accuracy import DegreeAccuracy, degree_accuracy, draw_degree_accuracy, measured_correct
+from grb.visualise.degrees import Degrees, degrees, draw_degrees
+from grb.visualise.difficulty import Difficulty, difficulty, draw_difficulty
+from grb.visualise.gains import Gains, draw_gains, gains
 from grb.visualise.neighbourhood import Neighbourhood, draw_neighbourhood, layout, neighbourhood, telling_target
+from grb.visualise.process import Strip, draw_process, process, strip
+from grb.visualise.rankings import Ranking, draw_rankings, ranking
 from grb.visualise.style import save
+from grb.visualise.taxonomy import Heatmap, draw_heatmap, draw_stability, heatmap
+from grb.visualise.taxonomy_components import draw_components, draw_correlation
+from grb.visualise.unnoticeability import Unnoticeability, draw_unnoticeability, homophily, unnoticeability
 
 __all__ = [
     "Curve",
+    "DegreeAccuracy",
+    "Degrees",
+    "Difficulty",
+    "Gains",
+    "Heatmap",
     "Neighbourhood",
+    "Ranking",
+    "Strip",
+    "Sweep",
+    "Unnoticeability",
     "curve",
+    "degree_accuracy",
+    "degrees",
+    "difficulty",
+    "draw_attacks",
+    "draw_components",
+    "draw_correlation",
     "draw_curve",
+    "draw_degree_accuracy",
+    "draw_degrees",
+    "draw_difficulty",
+    "draw_gains",
+    "draw_heatmap",
+    "draw_models",
     "draw_neighbourhood",
+    "draw_process",
+    "draw_rankings",
+    "draw_stability",
+    "draw_unnoticeability",
+    "gains",
+    "heatmap",
+    "homophily",
     "layout",
+    "measured_correct",
     "neighbourhood",
+    "process",
+    "ranking",
     "save",
+    "strip",
+    "sweeps",
     "telling_target",
+    "unnoticeability",
 ]

@@ -71,6 +71,14 @@ def class_look(label: int) -> tuple[str, str]:
     return COLOURS[label % len(COLOURS)], MARKERS[label % len(MARKERS)]
 
 
+def error_bar(value: Any, scale: float = 1.0) -> Any:
+    """Lengths below and above a mean for matplotlib, [2, 1]: its 95 % interval, clipped to shares; None if it has none."""
+    if value.low is None or value.high is None:
+        return None
+    low, high = max(value.low, 0.0), min(value.high, 1.0)
+    return [[scale * max(value.mean - low, 0.0)], [scale * max(high - value.mean, 0.0)]]
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """The settings above, inside only; those of the user come back."""
@@ -80,10 +88,13 @@ def styled() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+def save(figure: Figure, path: str | os.PathLike[str], *, dpi: float | None = None) -> Path:
     """Write a figure as PNG, SVG or PDF, as the name ends; whole or not at all.
 
     The same figure gives the same bytes with the same version of matplotlib.
+
+    Args:
+        dpi: Dots per inch of a PNG, 300 if not given.
     """
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")
@@ -92,6 +103,6 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
 
     def write(stream: IO[bytes]) -> None:
         with styled():
-            figure.savefig(stream, format=kind, metadata=METADATA[kind])
+            figure.savefig(stream, format=kind, metadata=METADATA[kind], dpi=dpi or RC["savefig.dpi"])
 
     return write_atomic(path, write)

@@ -1,0 +1,39 @@
+"""Boards for people: tables for a terminal, one self-contained HTML page, CSV, JSON and Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grb import _lazy
+
+if TYPE_CHECKING:
+    from grb.leaderboard.boards import boards_of, studies_of
+    from grb.leaderboard.export import board_from_plain, cell_rows, read_boards, run_rows, to_csv, to_json, to_markdown
+    from grb.leaderboard.page import build_page
+    from grb.leaderboard.site import write_site
+    from grb.leaderboard.table import tables
+
+_HOMES = {
+    "boards": ("boards_of", "studies_of"),
+    "export": ("board_from_plain", "cell_rows", "read_boards", "run_rows", "to_csv", "to_json", "to_markdown"),
+    "page": ("build_page",),
+    "site": ("write_site",),
+    "table": ("tables",),
+}
+__all__ = [
+    "board_from_plain",
+    "boards_of",
+    "build_page",
+    "cell_rows",
+    "read_boards",
+    "run_rows",
+    "studies_of",
+    "tables",
+    "to_csv",
+    "to_json",
+    "to_markdown",
+    "write_site",
+]
+__getattr__, __dir__ = _lazy.attach(
+    __name__, {name: f"grb.leaderboard.{module}" for module, names in _HOMES.items() for name in names}
+)

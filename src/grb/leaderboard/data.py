@@ -1,0 +1,199 @@
+"""What the page knows of a board: the same numbers as the board, each record once, names as harmless text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from grb.evaluator.matrix import Board, Cell, Value
+from grb.leaderboard import table
+from grb.leaderboard.text import SENTENCE, distinct, plain_shown, rounded, safe_link, shown
+
+# enough digits of a key to find its record; `grb store verify --key` takes beginnings
+KEY = 16
+VICTIM = ("victim", "victim_seed", "victim_seconds", "victim_spec", "parameters", "threads")
+ATTACK = (
+    "attack",
+    "attack_spec",
+    "attack_seed",
+    "attack_seconds",
+    "attack_megabytes",
+    "attack_steps",
+    "edit_bytes",
+    "budget",
+    "threat",
+    "surrogate",
+    "notes",
+)
+OWN = ("score", "repeat")
+
+
+def page_data(board: Board) -> dict[str, Any]:
+    """A board as the page's script reads it: methods by number, records without repetition, keys cut.
+
+    A cell is ``[attack, defense, mode, white box, accuracy, changed, drop, paper, values, scores, victims, attacks,
+    extras]``; a value is ``[mean, std, low, high, n]`` in shares; the last four are lists with one entry per run, three of
+    them places in the lists ``victims``, ``edits`` and ``extras``.
+    """
+    places = {
+        "attack": _numbered(board.attacks),
+        "white": _numbered(board.white_box),
+        "defense": _numbered(board.defenses),
+        "mode": _numbered(board.modes),
+    }
+    pools = {"victims": _Pool(), "edits": _Pool(), "extras": _Pool()}
+    losses = table.drops(board)
+    spent = table.costs(board)
+    cells = [
+        _cell(cell, places, pools, losses.get((cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box")))
+        for cell in board.cells
+        if cell.mode in places["mode"]
+    ]
+    meta = board.meta
+    return {
+        "title": shown(meta.get("title") or f"{board.scenario} on {board.dataset}", 120),
+        "dataset": shown(board.dataset),
+        "scenario": shown(board.scenario),
+        "recipe": shown(meta.get("recipe") or meta.get("title") or "study"),
+        "synthetic": bool(meta.get("synthetic")),
+        "meta": plain_shown(
+            {key: value for key, value in meta.items() if key not in ("title", "recipe", "synthetic", "cards")}
+        ),
+        "modes": [shown(mode) for mode in board.modes],
+        "attacks": distinct(board.attacks),
+        "whiteBox": distinct(board.white_box),
+        "clean": places["attack"].get(table.CLEAN, -1),
+        "defenses": distinct(board.defenses),
+        "cards": {
+            "defenses": _cards(meta.get("cards"), board.defenses),
+            "attacks": _cards(meta.get("cards"), board.attacks),
+        },
+        "flags": [_flag(flag, board) for flag in board.flags[:200]],
+        "cells": cells,
+        **{name: pool.items for name, pool in pools.items()},
+        "byDefense": [
+            [_summary(board.by_defense.get(mode, {}).get(name), table.SUMMARIES) for name in board.defenses]
+            for mode in board.modes
+        ],
+        "byAttack": [
+            [_summary(board.by_attack.get(mode, {}).get(name), table.STRENGTHS) for name in board.attacks]
+            for mode in board.modes
+        ],
+        "cost": [[rounded(spent.get((name, mode, False)), 4) for name in board.attacks] for mode in board.modes],
+        "whiteCost": [[rounded(spent.get((name, mode, True)), 4) for name in board.white_box] for mode in board.modes],
+        "ranks": [[board.ranks.get(mode, {}).get(name) for name in board.defenses] for mode in board.modes],
+    }
+
+
+class _Pool:
+    """Values that many runs share, each kept once."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.places: dict[str, int] = {}
+
+    def place(self, value: Mapping[str, Any]) -> int:
+        text = json.dumps(value, sort_keys=True, default=str)
+        if text not in self.places:
+            self.places[text] = len(self.items)
+            self.items.append(plain_shown({key: _key(item) for key, item in value.items()}))
+        return self.places[text]
+
+
+def _key(value: Any) -> Any:
+    """The beginning of a key; anything else as it is."""
+    return value[:KEY] if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else value
+
+
+def _numbered(names: Iterable[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(names)}
+
+
+def _cell(
+    cell: Cell, places: Mapping[str, Mapping[str, int]], pools: Mapping[str, _Pool], drop: Value | None
+) -> list[Any]:
+    white = cell.knowledge == "white-box"
+    known = {*VICTIM, *ATTACK, *OWN}
+    return [
+        places["white" if white else "attack"][cell.attack],
+        places["defense"][cell.defense],
+        places["mode"][cell.mode],
+        int(white),
+        _value(cell.accuracy),
+        _value(cell.changed),
+        None if drop is None else _value(drop),
+        None if cell.paper is None else [rounded(cell.paper[0] / 100), rounded(cell.paper[1] / 100)],
+        [rounded(value, 5) for value in cell.values],
+        [shown(_key(facts.get("score", "")), KEY) for facts in cell.facts],
+        [pools["victims"].place(_part(facts, VICTIM)) for facts in cell.facts],
+        [pools["edits"].place(_part(facts, ATTACK)) for facts in cell.facts],
+        [pools["extras"].place({key: facts[key] for key in facts if key not in known}) for facts in cell.facts],
+    ]
+
+
+def _part(facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: facts[name] for name in names if facts.get(name) not in (None, "", [])}
+
+
+def _value(value: Value) -> list[Any]:
+    return [*(rounded(each, 5) for each in (value.mean, value.std, value.low, value.high)), value.n]
+
+
+def _summary(values: Mapping[str, Value] | None, names: Iterable[str]) -> list[Any]:
+    return [_value(values[name]) if values and name in values else None for name in names]
+
+
+def _flag(flag: str, board: Board) -> dict[str, Any]:
+    """A warning, and which methods it speaks of."""
+    return {
+        "text": shown(flag, SENTENCE),
+        "defenses": [place for place, name in enumerate(board.defenses) if mentions(flag, name)],
+        "attacks": [place for place, name in enumerate(board.attacks) if mentions(flag, name)],
+    }
+
+
+def mentions(sentence: str, name: str) -> bool:
+    """Whether a sentence has a name as a word of its own.
+
+    >>> mentions("gcn+ln is odd", "gcn"), mentions("gcn+ln is odd", "gcn+ln"), mentions("look at 'gcn'.", "gcn")
+    (False, True, True)
+    """
+    return bool(name) and re.search(rf"(?<![\w+-]){re.escape(name)}(?![\w+-])", sentence) is not None
+
+
+def _cards(cards: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What authors say about their methods: text, and links that are http or https."""
+    if not isinstance(cards, Mapping):
+        return {}
+    found = {}
+    for place, name in enumerate(names):
+        card = cards.get(name)
+        if isinstance(card, Mapping):
+            found[str(place)] = [_line(key, value) for key, value in list(card.items())[:20]]
+    return found
+
+
+def _line(key: Any, value: Any) -> dict[str, Any]:
+    line: dict[str, Any] = {"name": shown(key), "text": shown(_words(value), SENTENCE)}
+    link = safe_link(value)
+    return {**line, "link": link} if link else line
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(str(item)[:SENTENCE] for item in value[:50])
+    return str(value)
+
+
+def script_json(value: Any) -> str:
+    """JSON that can stand inside a script element: no letter in it ends the element or begins a comment.
+
+    >>> script_json("</script><!--\\u2028")
+    '"\\\\u003c/script\\\\u003e\\\\u003c!--\\\\u2028"'
+    """
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text

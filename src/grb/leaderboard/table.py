@@ -1,0 +1,255 @@
+"""Boards as headers and rows of text, for a terminal or a page of Markdown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grb.errors import UnknownName
+from grb.evaluator.matrix import CLEAN, Board, Cell, Value, value_of
+from grb.leaderboard.text import distinct, shown
+
+SUMMARIES = {
+    "weighted": "weighted",
+    "average": "average",
+    "three_min": "3-min",
+    "worst_graph": "worst graph",
+    "worst_node": "worst node",
+    "white_box": "white-box",
+}
+"""Summaries of a defense and the words for them, the one that ranks first."""
+STRENGTHS = {"weighted": "weighted", "average": "average", "three_max": "3-max"}
+"""Summaries of an attack; the lower, the stronger."""
+METRICS = {
+    "accuracy": "accuracy (%)",
+    "drop": "accuracy lost to the attack (points)",
+    "changed": "predictions changed (%)",
+    "difference": "accuracy here minus the paper's (points)",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, headers and rows of text."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that are set to the right: all but the first."""
+        return self.headers[1:]
+
+
+def chosen_mode(board: Board, mode: str | None) -> str:
+    """A difficulty of the board, its last if none is asked for; also by its first letter as in the paper."""
+    if mode is None:
+        return board.modes[-1]
+    wanted = [own for own in board.modes if mode.lower() in (own, own[:1])]
+    if not wanted:
+        raise UnknownName("difficulty", mode, board.modes, advice=f"This board has {', '.join(board.modes)}.")
+    return wanted[0]
+
+
+def chosen_metric(metric: str) -> str:
+    """A name of :data:`METRICS`; others are refused."""
+    if metric not in METRICS:
+        raise UnknownName("metric", metric, METRICS, advice=f"Allowed: {', '.join(METRICS)}.")
+    return metric
+
+
+def drops(board: Board) -> dict[tuple[str, str, str, bool], Value]:
+    """Accuracy lost to every attack by (attack, defense, mode, white box): each run beside its own victim's clean accuracy.
+
+    Cells whose victims cannot be told are left out, unless there is only one clean value to compare with.
+    """
+    found = {}
+    for cell in board.cells:
+        clean = board.cell(CLEAN, cell.defense, cell.mode)
+        if cell.attack == CLEAN or clean is None:
+            continue
+        losses = _losses(cell, clean)
+        if losses:
+            found[cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box"] = value_of(losses)
+    return found
+
+
+def _losses(cell: Cell, clean: Cell) -> dict[tuple[int, int], float]:
+    before = {facts.get("victim"): value for facts, value in zip(clean.facts, clean.values)}
+    victims = [facts.get("victim") for facts in cell.facts]
+    if len(clean.values) == 1:
+        return {(0, place): clean.values[0] - value for place, value in enumerate(cell.values)}
+    if len(victims) != len(cell.values) or None in before or not set(victims) <= set(before):
+        return {}
+    numbers = {victim: number for number, victim in enumerate(before)}
+    return {
+        (numbers[victim], place): before[victim] - value
+        for place, (victim, value) in enumerate(zip(victims, cell.values))
+    }
+
+
+def metric_value(board: Board, cell: Cell, metric: str, losses: Mapping[Any, Value]) -> Value | None:
+    """What a cell says in one metric; None where it says nothing."""
+    if metric == "accuracy":
+        return cell.accuracy
+    if metric == "changed":
+        return cell.changed if cell.attack != CLEAN else None
+    if metric == "drop":
+        return losses.get((cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box"))
+    return None if cell.paper is None else _shifted(cell.accuracy, -cell.paper[0] / 100)
+
+
+def _shifted(value: Value, by: float) -> Value:
+    low, high = (None if end is None else end + by for end in (value.low, value.high))
+    return Value(value.mean + by, value.std, low, high, value.n)
+
+
+def costs(board: Board) -> dict[tuple[str, str, bool], float]:
+    """CPU seconds of one run of every attack by (attack, mode, white box): the mean over its runs, each counted once."""
+    runs: dict[tuple[str, str, bool], dict[Any, float]] = defaultdict(dict)
+    for cell in board.cells:
+        for place, facts in enumerate(cell.facts):
+            seconds = facts.get("attack_seconds")
+            if isinstance(seconds, int | float):
+                run = facts.get("attack", (cell.defense, place))
+                runs[cell.attack, cell.mode, cell.knowledge == "white-box"][run] = float(seconds)
+    return {key: sum(own.values()) / len(own) for key, own in runs.items()}
+
+
+def percent(value: Value | None, sign: str = "±", *, digits: int = 1, signed: bool = False) -> str:
+    """Mean and std over runs in per cent; a dash for nothing.
+
+    >>> percent(Value(0.8123, 0.0123, None, None, 10)), percent(Value(0.5, 0, None, None, 1)), percent(None)
+    ('81.2 ±1.2', '50.0', '-')
+    """
+    if value is None:
+        return "-"
+    mean = f"{100 * value.mean:{'+' if signed else ''}.{digits}f}"
+    return mean if value.n == 1 else f"{mean} {sign}{100 * value.std:.{digits}f}"
+
+
+def rank_text(places: tuple[int, int] | None) -> str:
+    """A place, or the best and the worst that the interval allows.
+
+    >>> rank_text((1, 3)), rank_text((2, 2))
+    ('1-3', '2')
+    """
+    if places is None:
+        return "-"
+    low, high = places
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def heading(board: Board, mode: str) -> str:
+    """Title and difficulty of a board, and that its data is made up where it is."""
+    title = shown(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
+    return f"{title}, {mode}" + (" [synthetic data]" if board.meta.get("synthetic") else "")
+
+
+def summary_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table:
+    """Defenses by rank: the paper's summaries, the worst case over attacks and the white-box attack."""
+    mode = chosen_mode(board, mode)
+    own = board.by_defense.get(mode, {})
+    used = [name for name in SUMMARIES if any(name in values for values in own.values())]
+    names = dict(zip(board.defenses, distinct(board.defenses)))
+    rows = tuple(
+        (
+            names[defense],
+            rank_text(board.ranks.get(mode, {}).get(defense)),
+            *(percent(own[defense].get(name), sign) for name in used),
+        )
+        for defense in ordered(board, mode)
+        if defense in own
+    )
+    return Table(heading(board, mode), ("defense", "rank", *(SUMMARIES[name] for name in used)), rows)
+
+
+def ordered(board: Board, mode: str) -> list[str]:
+    """Defenses with the best weighted accuracy on this difficulty first; those without one last."""
+    own = board.by_defense.get(mode, {})
+    means = {name: values["weighted"].mean for name, values in own.items() if "weighted" in values}
+    return sorted(board.defenses, key=lambda name: -means.get(name, -1.0))
+
+
+def heat_table(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> Table:
+    """Defenses x attacks in one metric; white-box attacks in columns of their own behind the others."""
+    mode, metric = chosen_mode(board, mode), chosen_metric(metric)
+    losses = drops(board) if metric == "drop" else {}
+    columns = [(attack, False) for attack in board.attacks] + [(attack, True) for attack in board.white_box]
+    labels = distinct(f"{attack} (white-box)" if white else attack for attack, white in columns)
+
+    def text(defense: str, attack: str, white: bool) -> str:
+        cell = board.cell(attack, defense, mode, white_box=white)
+        value = None if cell is None else metric_value(board, cell, metric, losses)
+        return percent(value, sign, signed=metric == "difference")
+
+    names = dict(zip(board.defenses, distinct(board.defenses)))
+    rows = tuple(
+        (names[defense], *(text(defense, attack, white) for attack, white in columns))
+        for defense in ordered(board, mode)
+    )
+    return Table(f"{METRICS[metric]}, {mode}", ("defense", *labels), rows)
+
+
+def attack_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table:
+    """Attacks, the strongest first: accuracy that they leave, beside what one run of them costs."""
+    mode = chosen_mode(board, mode)
+    own, spent = board.by_attack.get(mode, {}), costs(board)
+    names = dict(zip(board.attacks, distinct(board.attacks)))
+    # the board puts the strongest first on its last difficulty; the order may be another one here
+    listed = sorted(
+        (attack for attack in board.attacks if attack in own),
+        key=lambda attack: (attack == CLEAN, own[attack]["weighted"].mean if "weighted" in own[attack] else 2.0),
+    )
+    rows = [
+        (
+            names[attack],
+            *(percent(own[attack].get(name), sign) for name in STRENGTHS),
+            _seconds(spent.get((attack, mode, False))),
+        )
+        for attack in listed
+    ]
+    headers = ("attack", *(f"{word} accuracy" for word in STRENGTHS.values()), "CPU s")
+    return Table(f"attacks, {mode}", headers, tuple(rows))
+
+
+def paper_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table | None:
+    """The paper's accuracy, ours and the difference of every cell that the paper has; None if it has none."""
+    mode = chosen_mode(board, mode)
+    attacks, defenses = (dict(zip(names, distinct(names))) for names in (board.attacks, board.defenses))
+    rows = []
+    for attack in board.attacks:
+        for defense in ordered(board, mode):
+            cell = board.cell(attack, defense, mode)
+            if cell is not None and cell.paper is not None:
+                mean, std = cell.paper
+                rows.append(
+                    (
+                        attacks[attack],
+                        defenses[defense],
+                        f"{mean:.2f} {sign}{std:.2f}",
+                        percent(cell.accuracy, sign, digits=2),
+                        f"{100 * cell.accuracy.mean - mean:+.2f}",
+                    )
+                )
+    if not rows:
+        return None
+    return Table(f"beside the paper, {mode}", ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
+
+
+def tables(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> list[Table]:
+    """Everything that a terminal shows of a board."""
+    found = [
+        summary_table(board, mode, sign=sign),
+        heat_table(board, mode, metric, sign=sign),
+        attack_table(board, mode, sign=sign),
+        paper_table(board, mode, sign=sign),
+    ]
+    return [table for table in found if table is not None]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"

@@ -1,0 +1,681 @@
+"use strict";
+(() => {
+  const boards = JSON.parse(document.getElementById("data").textContent).boards;
+  const STEPS = 17;
+  const SUMMARIES = ["weighted", "average", "3-min", "worst graph", "worst node", "white-box"];
+  const STRENGTHS = ["weighted", "average", "3-max"];
+  const METRICS = [
+    ["accuracy", "accuracy (%)"],
+    ["drop", "accuracy lost (points)"],
+    ["changed", "predictions changed (%)"],
+    ["difference", "ours minus paper (points)"],
+  ];
+  // places of a cell's parts, as grb.leaderboard.data writes them
+  const [ATTACK, DEFENSE, MODE, WHITE, ACCURACY, CHANGED, DROP, PAPER, VALUES, SCORES, VICTIMS, EDITS, EXTRAS] =
+    Array.from({ length: 13 }, (_, place) => place);
+  const [MEAN, STD, LOW, HIGH, RUNS] = [0, 1, 2, 3, 4];
+
+  const $ = (id) => document.getElementById(id);
+  const state = { board: 0, mode: 0, metric: "accuracy", query: "", sort: { key: "s0", down: true }, tab: "board" };
+  const hidden = boards.map(() => ({ defenses: new Set(), attacks: new Set() }));
+  const indexes = boards.map(() => null);
+  let rows = [];
+  let columns = [];
+
+  // text only: nothing of the data is ever parsed as markup
+  function el(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+  const name = (text) => el("bdi", { class: "name" }, text);
+  const fixed = (share, digits) => (100 * share).toFixed(digits === undefined ? 1 : digits);
+  const signed = (share, digits) => (share >= 0 ? "+" : "\u2212") + fixed(Math.abs(share), digits);
+  const say = (sentence) => { $("live").textContent = sentence; };
+
+  function cellAt(board, attack, defense, mode, white) {
+    const own = boards[board];
+    if (!indexes[board]) {
+      indexes[board] = new Map(own.cells.map((cell) => [key(own, cell[ATTACK], cell[DEFENSE], cell[MODE], cell[WHITE]), cell]));
+    }
+    return indexes[board].get(key(own, attack, defense, mode, white));
+  }
+  function key(board, attack, defense, mode, white) {
+    const width = Math.max(board.attacks.length, board.whiteBox.length);
+    return ((mode * 2 + white) * width + attack) * board.defenses.length + defense;
+  }
+
+  function valueOf(board, cell, metric) {
+    if (!cell) return null;
+    if (metric === "accuracy") return cell[ACCURACY];
+    const clean = !cell[WHITE] && cell[ATTACK] === board.clean;
+    if (metric === "changed") return clean ? null : cell[CHANGED];
+    if (metric === "drop") return clean ? null : cell[DROP];
+    if (!cell[PAPER]) return null;
+    const [mean, std, low, high, runs] = cell[ACCURACY];
+    const by = cell[PAPER][0];
+    return [mean - by, std, low === null ? null : low - by, high === null ? null : high - by, runs];
+  }
+  const hasPaper = (board) => board.cells.some((cell) => cell[PAPER]);
+  const show = (value, digits) => (state.metric === "difference" ? signed(value, digits) : fixed(value, digits));
+  const spread = (value, digits) => (value[RUNS] > 1 ? "\u00b1" + fixed(value[STD], digits) : "");
+
+  // the board
+
+  function columnsOf(board, at) {
+    const shown = [
+      { key: "name", label: "defense", kind: "name" },
+      { key: "rank", label: "rank", kind: "rank" },
+      { key: "s0", label: SUMMARIES[0], kind: "sum", place: 0 },
+    ];
+    board.attacks.forEach((label, attack) => {
+      if (!hidden[at].attacks.has(label)) shown.push({ key: "a" + attack, label, kind: "heat", attack, white: 0, cost: board.cost[state.mode][attack] });
+    });
+    board.whiteBox.forEach((label, attack) => {
+      if (!hidden[at].attacks.has(label + " (white-box)")) shown.push({ key: "w" + attack, label, note: "white-box", kind: "heat", attack, white: 1, cost: board.whiteCost[state.mode][attack] });
+    });
+    SUMMARIES.forEach((label, place) => {
+      if (place && board.byDefense[state.mode].some((own) => own[place])) shown.push({ key: "s" + place, label, kind: "sum", place });
+    });
+    return shown;
+  }
+
+  function sortValue(board, column, defense) {
+    if (column.kind === "name") return board.defenses[defense].toLowerCase();
+    if (column.kind === "rank") {
+      const places = board.ranks[state.mode][defense];
+      return places ? places[0] * 1000 + places[1] : null;
+    }
+    const value = column.kind === "sum"
+      ? board.byDefense[state.mode][defense][column.place]
+      : valueOf(board, cellAt(state.board, column.attack, defense, state.mode, column.white), state.metric);
+    return value ? value[MEAN] : null;
+  }
+
+  function domainOf(board) {
+    let [low, high] = [Infinity, -Infinity];
+    for (const column of columns) {
+      if (column.kind !== "heat") continue;
+      for (let defense = 0; defense < board.defenses.length; defense += 1) {
+        const value = valueOf(board, cellAt(state.board, column.attack, defense, state.mode, column.white), state.metric);
+        if (value) { low = Math.min(low, value[MEAN]); high = Math.max(high, value[MEAN]); }
+      }
+    }
+    if (low > high) return null;
+    if (state.metric === "difference") {
+      const reach = Math.max(Math.abs(low), Math.abs(high), 0.01);
+      return { low: -reach, high: reach, prefix: "d" };
+    }
+    return even(low, high);
+  }
+  function even(least, most) {
+    const low = Math.floor(least * 20) / 20;
+    const high = Math.ceil(most * 20) / 20;
+    return { low, high: high > low ? high : low + 0.05, prefix: "s" };
+  }
+  function sumDomain(board) {
+    const means = board.byDefense[state.mode].flat().filter(Boolean).map((value) => value[MEAN]);
+    return even(Math.min(...means, 1), Math.max(...means, 0));
+  }
+  function look(domain, share) {
+    const part = (share - domain.low) / (domain.high - domain.low);
+    return domain.prefix + Math.round(Math.min(1, Math.max(0, part)) * (STEPS - 1));
+  }
+
+  // the interval and the mean are backgrounds of the cell: elements of their own make sorting four times as slow
+  function bar(made, domain, value) {
+    const at = (share) => Math.min(1, Math.max(0, (share - domain.low) / (domain.high - domain.low)));
+    const open = value[LOW] === null || value[HIGH] === null;
+    const [low, high] = open ? [0, 1] : [at(value[LOW]), at(value[HIGH])];
+    const wide = Math.max(high - low, 0.01);
+    made.classList.add("bar");
+    made.classList.toggle("open", open);
+    // a background's place is a share of the room that it leaves
+    made.style.setProperty("--low", (wide < 1 ? (100 * Math.min(low, 1 - wide)) / (1 - wide) : 0).toFixed(1) + "%");
+    made.style.setProperty("--wide", (100 * wide).toFixed(1) + "%");
+    made.style.setProperty("--mean", (100 * at(value[MEAN])).toFixed(1) + "%");
+    return made;
+  }
+
+  function heatCell(board, column, defense, domain) {
+    const cell = cellAt(state.board, column.attack, defense, state.mode, column.white);
+    const value = valueOf(board, cell, state.metric);
+    if (!cell || !value) return el("td", { class: "none", role: "gridcell", tabindex: "-1", "aria-label": "not measured" }, "\u2013");
+    const paper = cell[PAPER] ? el("small", { class: "paper" }, "paper " + fixed(cell[PAPER][0])) : null;
+    const made = el("td", { class: "heat " + look(domain, value[MEAN]), role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" },
+      el("b", null, show(value[MEAN])), " " + spread(value), paper);
+    bar(made, domain, value);
+    made.record = () => showCell(board, column, defense, cell);
+    return made;
+  }
+  function sumCell(board, column, defense, sums) {
+    const value = board.byDefense[state.mode][defense][column.place];
+    if (!value) return el("td", { class: "none", role: "gridcell", tabindex: "-1", "aria-label": "not measured" }, "\u2013");
+    const made = el("td", { class: "sum", role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" },
+      el("b", null, fixed(value[MEAN])), " " + spread(value));
+    bar(made, sums, value);
+    made.record = () => showMethod(board, defense);
+    return made;
+  }
+  function rowOf(board, defense, domain, sums) {
+    const flagged = board.flags.some((flag) => flag.defenses.includes(defense));
+    const cells = columns.map((column) => {
+      if (column.kind === "name") {
+        const head = el("th", { scope: "row", role: "rowheader", tabindex: "-1", "aria-haspopup": "dialog" }, name(board.defenses[defense]));
+        if (flagged) head.append(" ", el("span", { title: "has a warning", role: "img", "aria-label": "has a warning" }, "\u26a0"));
+        head.record = () => showMethod(board, defense);
+        return head;
+      }
+      if (column.kind === "rank") {
+        const places = board.ranks[state.mode][defense];
+        const text = !places ? "\u2013" : places[0] === places[1] ? String(places[0]) : places[0] + "\u2013" + places[1];
+        const made = el("td", { class: "sum", role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" }, text);
+        made.record = () => showMethod(board, defense);
+        return made;
+      }
+      return column.kind === "sum" ? sumCell(board, column, defense, sums) : heatCell(board, column, defense, domain);
+    });
+    return { defense, element: el("tr", { role: "row" }, ...cells) };
+  }
+
+  function headOf(board) {
+    return el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...columns.map((column) => {
+      const button = el("button", { type: "button", tabindex: "-1" }, name(column.label));
+      if (column.note) button.append(el("small", null, column.note));
+      if (column.kind === "heat" && column.cost !== null) button.append(el("small", { title: "CPU seconds of one run" }, column.cost.toPrecision(2) + " CPU s"));
+      const flagged = column.kind === "heat" && !column.white && board.flags.some((flag) => flag.attacks.includes(column.attack));
+      if (flagged) button.append(" ", el("span", { role: "img", "aria-label": "has a warning" }, "\u26a0"));
+      button.addEventListener("click", () => sortBy(column.key));
+      return el("th", { scope: "col", role: "columnheader", "data-key": column.key, "aria-sort": "none" }, button);
+    })));
+  }
+
+  function footOf(board) {
+    const lines = STRENGTHS.map((label, place) => ["attack's " + label, (attack) => {
+      const value = board.byAttack[state.mode][attack][place];
+      return value ? fixed(value[MEAN]) + " " + spread(value) : "\u2013";
+    }]);
+    return el("tfoot", { role: "rowgroup" }, ...lines.map(([label, text]) => el("tr", { role: "row" }, ...columns.map((column) => {
+      if (column.kind === "name") return el("th", { scope: "row", role: "rowheader", tabindex: "-1" }, label);
+      const filled = column.kind === "heat" && !column.white;
+      return el("td", { role: "gridcell", tabindex: "-1" }, filled ? text(column.attack) : "");
+    }))));
+  }
+
+  function draw() {
+    const board = boards[state.board];
+    if (state.metric === "difference" && !hasPaper(board)) state.metric = "accuracy";
+    state.mode = Math.min(state.mode, board.modes.length - 1);
+    columns = columnsOf(board, state.board);
+    if (!columns.some((column) => column.key === state.sort.key)) state.sort = { key: "s0", down: true };
+    const domain = domainOf(board);
+    const sums = sumDomain(board);
+    rows = board.defenses.map((_, defense) => rowOf(board, defense, domain, sums));
+    const table = $("board");
+    table.replaceChildren(headOf(board), el("tbody", { role: "rowgroup" }), footOf(board));
+    $("board-title").replaceChildren(name(board.title + ", " + board.modes[state.mode]));
+    drawFacts(board);
+    drawFlags(board);
+    drawLegend(domain);
+    drawAttacks(board);
+    order();
+    filter();
+    remember();
+  }
+
+  function drawFacts(board) {
+    const meta = board.meta;
+    const parts = [board.dataset, board.scenario, "recipe " + board.recipe];
+    if (meta.repeats) parts.push(meta.repeats + (meta.repeats === 1 ? " repeat" : " repeats") + " of every attack");
+    if (meta.victims) parts.push(meta.victims + (meta.victims === 1 ? " training" : " trainings") + " of every victim");
+    const line = $("board-facts");
+    line.replaceChildren(name(parts.join(" \u00b7 ")));
+    if (board.synthetic) line.append(" ", el("span", { class: "badge" }, "synthetic data"));
+    if (meta.planned && meta.measured < meta.planned) {
+      line.append(" ", el("span", { class: "badge" }, "incomplete: " + meta.measured + " of " + meta.planned + " measurements"));
+    }
+  }
+  function drawFlags(board) {
+    const box = $("flags");
+    box.hidden = !board.flags.length;
+    if (box.hidden) return;
+    const count = board.flags.length === 1 ? "1 warning" : board.flags.length + " warnings";
+    box.replaceChildren(el("details", { open: board.flags.length <= 3 }, el("summary", null, el("strong", null, "\u26a0 " + count)),
+      el("ul", null, ...board.flags.map((flag) => el("li", null, name(flag.text))))));
+  }
+  function drawLegend(domain) {
+    const label = METRICS.find(([key]) => key === state.metric)[1];
+    const box = $("legend");
+    if (!domain) { box.replaceChildren(label + ": nothing to show"); return; }
+    const ramp = el("span", { class: "ramp", "aria-hidden": "true" });
+    for (let step = 0; step < STEPS; step += 1) ramp.append(el("span", { class: domain.prefix + step }));
+    box.replaceChildren(label + ", " + (state.metric === "difference" ? signed(domain.low, 0) : fixed(domain.low, 0)), ramp,
+      state.metric === "difference" ? signed(domain.high, 0) : fixed(domain.high, 0), el("span", { class: "words" }, "\u00b1 std over runs, bar: 95 % interval"));
+  }
+
+  // sorting, searching, hiding: rows move, nothing is drawn again
+
+  function sortBy(wanted) {
+    const same = state.sort.key === wanted;
+    const rising = wanted === "name" || wanted === "rank";
+    state.sort = { key: wanted, down: same ? !state.sort.down : !rising };
+    order();
+    remember();
+    const column = columns.find((each) => each.key === wanted);
+    say("sorted by " + column.label + ", " + (state.sort.down ? "descending" : "ascending"));
+  }
+  function order() {
+    const board = boards[state.board];
+    const column = columns.find((each) => each.key === state.sort.key);
+    const values = new Map(rows.map((row) => [row, sortValue(board, column, row.defense)]));
+    rows.sort((one, other) => {
+      const [a, b] = [values.get(one), values.get(other)];
+      if (a === null || b === null) return (a === null) - (b === null) || one.defense - other.defense;
+      return ((a > b) - (a < b)) * (state.sort.down ? -1 : 1) || one.defense - other.defense;
+    });
+    $("board").tBodies[0].replaceChildren(...rows.map((row) => row.element));
+    for (const head of $("board").tHead.rows[0].cells) {
+      head.setAttribute("aria-sort", head.dataset.key !== state.sort.key ? "none" : state.sort.down ? "descending" : "ascending");
+    }
+  }
+  function filter() {
+    const board = boards[state.board];
+    const wanted = state.query.trim().toLowerCase();
+    let seen = 0;
+    for (const row of rows) {
+      const label = board.defenses[row.defense];
+      row.element.hidden = hidden[state.board].defenses.has(label) || !label.toLowerCase().includes(wanted);
+      seen += !row.element.hidden;
+    }
+    $("empty").hidden = seen > 0;
+    setCurrent(null);
+    return seen;
+  }
+
+  // moving in the grid with the keyboard: one stop for the tab key, arrows inside
+
+  let current = null;
+  const focusable = (cell) => cell && (cell.querySelector("button") || cell);
+  function setCurrent(cell) {
+    if (current) focusable(current).tabIndex = -1;
+    current = cell || $("board").tHead.rows[0].cells[0];
+    focusable(current).tabIndex = 0;
+  }
+  function move(event) {
+    const cell = event.target.closest("th, td");
+    if (!cell) return;
+    const lines = [...$("board").rows].filter((row) => !row.hidden);
+    let [line, place] = [lines.indexOf(cell.parentElement), cell.cellIndex];
+    const last = cell.parentElement.cells.length - 1;
+    const steps = {
+      ArrowLeft: () => { place -= 1; }, ArrowRight: () => { place += 1; },
+      ArrowUp: () => { line -= 1; }, ArrowDown: () => { line += 1; },
+      Home: () => { place = 0; if (event.ctrlKey) line = 0; },
+      End: () => { place = last; if (event.ctrlKey) line = lines.length - 1; },
+      PageUp: () => { line -= 8; }, PageDown: () => { line += 8; },
+    };
+    if (steps[event.key]) {
+      steps[event.key]();
+      const next = lines[Math.min(lines.length - 1, Math.max(0, line))].cells[Math.min(last, Math.max(0, place))];
+      setCurrent(next);
+      focusable(next).focus();
+      next.scrollIntoView({ block: "nearest", inline: "nearest" });
+      event.preventDefault();
+    } else if ((event.key === "Enter" || event.key === " ") && cell.record) {
+      cell.record();
+      event.preventDefault();
+    }
+  }
+
+  // records
+
+  function open(title, ...content) {
+    $("record-title").replaceChildren(name(title));
+    $("record-body").replaceChildren(...content.filter(Boolean));
+    $("record").showModal();
+    $("record").firstElementChild.scrollTop = 0;
+  }
+  function facts(pairs) {
+    const list = el("dl");
+    for (const [label, value] of pairs) {
+      if (value === undefined || value === null || value === "") continue;
+      list.append(el("dt", null, label), el("dd", null, value instanceof Node ? value : name(words(value))));
+    }
+    return list;
+  }
+  function words(value, inner) {
+    if (Array.isArray(value)) return (inner ? "[" : "") + value.map((item) => words(item, true)).join(", ") + (inner ? "]" : "");
+    if (value && typeof value === "object") return Object.entries(value).map(([label, item]) => label + " " + words(item, true)).join(", ");
+    return value === null ? "none" : String(value);
+  }
+  function spec(value) {
+    if (!value || typeof value !== "object") return value;
+    const params = Object.entries(value.params || {});
+    return value.name + (params.length ? " with " + params.map(([label, item]) => label + "=" + words(item)).join(", ") : "");
+  }
+  function long(value, least) {
+    const interval = value[LOW] === null ? "" : ", 95 % interval " + fixed(Math.max(value[LOW], least), 2) + " to " + fixed(Math.min(value[HIGH], 1), 2);
+    return fixed(value[MEAN], 2) + " " + (value[RUNS] > 1 ? "\u00b1" + fixed(value[STD], 2) : "") + interval + " (" + value[RUNS] + (value[RUNS] === 1 ? " run)" : " runs)");
+  }
+  const unique = (list) => [...new Set(list.filter((item) => item !== undefined && item !== null).map(String))].join(", ");
+
+  function showCell(board, column, defense, cell) {
+    const edits = cell[EDITS].map((place) => board.edits[place]);
+    const victims = cell[VICTIMS].map((place) => board.victims[place]);
+    const extra = Object.assign({}, ...cell[EXTRAS].map((place) => board.extras[place]));
+    const edit = edits[0] || {};
+    const victim = victims[0] || {};
+    const clean = !cell[WHITE] && cell[ATTACK] === board.clean;
+    const paper = cell[PAPER];
+    const title = board.defenses[defense] + (clean ? " on the clean graph" : " under " + column.label) + ", " + board.modes[state.mode];
+    const kilobytes = edit.edit_bytes ? (edit.edit_bytes / 1024).toFixed(1) + " kB" : null;
+    const size = edit.budget ? words(edit.budget) + (kilobytes ? " (" + kilobytes + ")" : "") : kilobytes;
+    const attackFacts = clean ? [] : [
+      ["attack", spec(edit.attack_spec) || column.label],
+      ["knowledge", cell[WHITE] ? "white-box: gradients of the victim itself" : edit.surrogate ? "transfer: gradients of a surrogate, " + edit.surrogate : "no model"],
+      ["limits", edit.threat], ["size of the edit", size], ["steps", edit.attack_steps],
+      ["CPU seconds of the attack", unique(edits.map((each) => each.attack_seconds))],
+      ["peak memory of the attack", edit.attack_megabytes ? unique(edits.map((each) => each.attack_megabytes)) + " MB" : null],
+      ["seeds of the attack", unique(edits.map((each) => each.attack_seed))], ["notes", edit.notes],
+    ];
+    const command = el("pre", { tabindex: "0", id: "command" });
+    const choose = (run) => { command.textContent = "grb store verify STORE --key " + (cell[SCORES][run] || "KEY") + " --rerun 1"; };
+    choose(0);
+    const copy = el("button", { type: "button" }, "copy");
+    copy.addEventListener("click", () => {
+      const done = () => { copy.textContent = "copied"; };
+      if (navigator.clipboard) navigator.clipboard.writeText(command.textContent).then(done, () => getSelection().selectAllChildren(command));
+      else getSelection().selectAllChildren(command);
+    });
+    open(title,
+      facts([
+        ["accuracy", long(cell[ACCURACY], 0)],
+        ["paper", paper ? fixed(paper[0], 2) + " \u00b1" + fixed(paper[1], 2) + ", ours minus paper " + signed(cell[ACCURACY][MEAN] - paper[0], 2) : null],
+        ["accuracy lost", cell[DROP] ? long(cell[DROP], -1) : null],
+        ["predictions changed", clean ? null : long(cell[CHANGED], 0)],
+        ["victim", spec(victim.victim_spec) || board.defenses[defense]],
+        ["parameters", victim.parameters],
+        ["seeds of the victim", unique(victims.map((each) => each.victim_seed))],
+        ["CPU seconds of its training", unique(victims.map((each) => each.victim_seconds))],
+        ["threads", unique(victims.map((each) => each.threads))],
+        ...attackFacts,
+        ...Object.entries(extra),
+      ]),
+      cell[SCORES].length ? el("h3", null, "Recompute it") : null,
+      cell[SCORES].length ? el("p", { class: "soft" }, "STORE is the directory of the store that this page was built from.") : null,
+      cell[SCORES].length ? command : null, cell[SCORES].length ? copy : null,
+      el("h3", null, "Runs"), runsTable(cell, edits, victims, choose));
+  }
+  function runsTable(cell, edits, victims, choose) {
+    const head = ["run", "accuracy", "victim's seed", "attack's seed", "CPU s", "score", "victim", "edit"];
+    const body = cell[VALUES].map((value, run) => {
+      const [edit, victim] = [edits[run] || {}, victims[run] || {}];
+      const pick = el("button", { type: "button", title: "show the command for this run" }, cell[SCORES][run] || "\u2013");
+      pick.addEventListener("click", () => choose(run));
+      const texts = [run + 1, fixed(value, 2), victim.victim_seed, edit.attack_seed, edit.attack_seconds];
+      const keys = [el("td", null, el("code", null, pick)), ...[victim.victim, edit.attack].map((own) => el("td", null, el("code", null, own || "\u2013")))];
+      return el("tr", null, ...texts.map((text) => el("td", null, text === undefined ? "\u2013" : String(text))), ...keys);
+    });
+    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "runs" }, el("table", null,
+      el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("span", { class: "plain" }, label))))),
+      el("tbody", null, ...body)));
+  }
+  function showMethod(board, defense) {
+    const card = (board.cards.defenses || {})[String(defense)] || [];
+    const about = board.flags.filter((flag) => flag.defenses.includes(defense));
+    const used = SUMMARIES.map((_, place) => place).filter((place) => board.byDefense.some((mode) => mode[defense][place]));
+    const head = ["difficulty", "rank", ...used.map((place) => SUMMARIES[place])];
+    const body = board.modes.map((mode, at) => {
+      const places = board.ranks[at][defense];
+      const rank = !places ? "\u2013" : places[0] === places[1] ? String(places[0]) : places[0] + "\u2013" + places[1];
+      const values = used.map((place) => board.byDefense[at][defense][place]);
+      return el("tr", null, el("th", { scope: "row" }, mode), el("td", null, rank),
+        ...values.map((value) => el("td", null, value ? fixed(value[MEAN], 2) + " " + spread(value, 2) : "\u2013")));
+    });
+    open(board.defenses[defense],
+      about.length ? el("div", { class: "flags" }, ...about.map((flag) => el("p", null, "\u26a0 ", name(flag.text)))) : null,
+      card.length ? facts(card.map((line) => [line.name, line.link ? link(line.link) : line.text])) : null,
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "summaries" }, el("table", null,
+        el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("span", { class: "plain" }, label))))),
+        el("tbody", null, ...body))));
+  }
+  function link(address) {
+    if (!/^https?:\/\//.test(address)) return name(address);
+    return el("a", { href: address, rel: "noopener noreferrer nofollow", target: "_blank" }, name(address));
+  }
+
+  // attacks, and tables that come with the page
+
+  function drawAttacks(board) {
+    $("attacks-title").replaceChildren(name("Attacks, " + board.title + ", " + board.modes[state.mode]));
+    const head = ["attack", ...STRENGTHS.map((label) => label + " accuracy"), "CPU s", "limits", "warning"];
+    const row = (label, values, cost, edit, flags) => el("tr", null, el("th", { scope: "row" }, name(label)),
+      ...values.map((value) => el("td", value ? { "data-number": value[MEAN] } : { class: "none" }, value ? fixed(value[MEAN]) + " " + spread(value) : "\u2013")),
+      el("td", cost === null ? { class: "none" } : { "data-number": cost }, cost === null ? "\u2013" : cost.toPrecision(3)),
+      el("td", { class: "text" }, name(edit && edit.threat ? words(edit.threat) : "\u2013")),
+      el("td", { class: "text" }, flags.length ? "\u26a0 " : "", name(flags.map((flag) => flag.text).join(" "))));
+    const first = (attack, white) => {
+      const cell = board.cells.find((each) => each[ATTACK] === attack && each[WHITE] === white && each[MODE] === state.mode);
+      return cell && cell[EDITS].length ? board.edits[cell[EDITS][0]] : null;
+    };
+    const body = board.attacks.map((label, attack) => row(label, board.byAttack[state.mode][attack], board.cost[state.mode][attack], first(attack, 0),
+      board.flags.filter((flag) => flag.attacks.includes(attack))));
+    const white = board.whiteBox.map((label, attack) => row(label + " (white-box)", [null, null, null], board.whiteCost[state.mode][attack], first(attack, 1), []));
+    $("attacks").replaceChildren(
+      el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("bdi", { class: "plain" }, label))))),
+      el("tbody", null, ...body, ...white));
+    sortable($("attacks"));
+  }
+  function sortable(table) {
+    if (!table.tHead) return;
+    [...table.tHead.rows[0].cells].forEach((head, place) => {
+      const button = el("button", { type: "button" }, ...head.childNodes);
+      head.replaceChildren(button);
+      head.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") !== "descending";
+        const value = (row) => {
+          const cell = row.cells[place];
+          return cell && cell.dataset.number !== undefined ? Number(cell.dataset.number) : null;
+        };
+        const text = (row) => (row.cells[place] ? row.cells[place].textContent.toLowerCase() : "");
+        const sorted = [...table.tBodies[0].rows].sort((one, other) => {
+          const [a, b] = [value(one), value(other)];
+          if (a === null && b === null) return text(one).localeCompare(text(other)) * (down ? -1 : 1);
+          if (a === null || b === null) return (a === null) - (b === null);
+          return (a - b) * (down ? -1 : 1);
+        });
+        table.tBodies[0].replaceChildren(...sorted);
+        for (const other of table.tHead.rows[0].cells) other.setAttribute("aria-sort", "none");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      });
+    });
+  }
+
+  // downloads
+
+  const COLUMNS = ["dataset", "scenario", "recipe", "mode", "attack", "knowledge", "defense", "accuracy", "std", "low", "high", "runs", "changed",
+    "paper_accuracy", "paper_std", "attack_cpu_seconds"];
+  function tidy(board) {
+    return board.cells.map((cell) => {
+      const white = cell[WHITE] === 1;
+      const clean = !white && cell[ATTACK] === board.clean;
+      const [mean, std, low, high, runs] = cell[ACCURACY];
+      const cost = (white ? board.whiteCost : board.cost)[cell[MODE]][cell[ATTACK]];
+      return [board.dataset, board.scenario, board.recipe, board.modes[cell[MODE]], (white ? board.whiteBox : board.attacks)[cell[ATTACK]],
+        white ? "white-box" : clean ? "none" : "transfer", board.defenses[cell[DEFENSE]], mean, std, low, high, runs, cell[CHANGED][MEAN],
+        cell[PAPER] ? cell[PAPER][0] : null, cell[PAPER] ? cell[PAPER][1] : null, cost];
+    });
+  }
+  function csvCell(value) {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return String(value);
+    const text = /^\s*[=+\-@]/.test(value) || /^[\t\r]/.test(value) ? "'" + value : value;
+    return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  }
+  function csv(board) {
+    return [COLUMNS, ...tidy(board)].map((line) => line.map(csvCell).join(",")).join("\n") + "\n";
+  }
+  function json(board) {
+    const cells = tidy(board).map((line, place) => ({ ...Object.fromEntries(COLUMNS.map((label, at) => [label, line[at]])),
+      values: board.cells[place][VALUES], scores: board.cells[place][SCORES] }));
+    return JSON.stringify({ title: board.title, flags: board.flags.map((flag) => flag.text), cells }, null, 1);
+  }
+  function download(ending, type, text) {
+    const board = boards[state.board];
+    const file = (board.dataset + "-" + board.scenario + "-" + board.recipe).toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 80);
+    const address = URL.createObjectURL(new Blob([text], { type }));
+    const anchor = el("a", { href: address, download: file + ending });
+    anchor.click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  // controls
+
+  function options(select, labels, chosen) {
+    select.replaceChildren(...labels.map(([value, label]) => el("option", { value, selected: value === chosen }, label)));
+    select.value = chosen;
+  }
+  function distinct(list) { return [...new Set(list)]; }
+  function drawControls() {
+    const board = boards[state.board];
+    const same = boards.map((each, at) => [each, at]).filter(([each]) => each.dataset === board.dataset);
+    const studies = same.filter(([each]) => each.scenario === board.scenario);
+    options($("dataset"), distinct(boards.map((each) => each.dataset)).map((each) => [each, each]), board.dataset);
+    options($("scenario"), distinct(same.map(([each]) => each.scenario)).map((each) => [each, each]), board.scenario);
+    options($("study"), studies.map(([each, at]) => [String(at), each.title]), String(state.board));
+    options($("metric"), METRICS.filter(([key]) => key !== "difference" || hasPaper(board)), state.metric);
+    $("paper-label").hidden = !hasPaper(board);
+    $("modes").replaceChildren(...board.modes.map((mode, at) => {
+      const radio = el("input", { type: "radio", name: "mode", value: String(at) });
+      radio.checked = at === state.mode;
+      radio.addEventListener("change", () => { state.mode = at; draw(); say(mode + " difficulty"); });
+      return el("label", null, radio, el("span", null, mode));
+    }));
+    pickers("pick-defenses", board.defenses, hidden[state.board].defenses, filter);
+    pickers("pick-attacks", [...board.attacks, ...board.whiteBox.map((label) => label + " (white-box)")], hidden[state.board].attacks, draw);
+  }
+  function pickers(id, labels, off, apply) {
+    const boxes = labels.map((label) => {
+      const box = el("input", { type: "checkbox" });
+      box.checked = !off.has(label);
+      box.addEventListener("change", () => { if (box.checked) off.delete(label); else off.add(label); apply(); });
+      return [box, el("label", null, box, name(label))];
+    });
+    const all = (on) => () => {
+      labels.forEach((label) => (on ? off.delete(label) : off.add(label)));
+      boxes.forEach(([box]) => { box.checked = on; });
+      apply();
+    };
+    const buttons = [["all", true], ["none", false]].map(([label, on]) => {
+      const button = el("button", { type: "button" }, label);
+      button.addEventListener("click", all(on));
+      return button;
+    });
+    $(id).replaceChildren(...buttons, ...boxes.map(([, label]) => label));
+  }
+  function choose(board) {
+    const mode = boards[state.board].modes[state.mode];
+    state.board = board;
+    const at = boards[board].modes.indexOf(mode);
+    state.mode = at < 0 ? boards[board].modes.length - 1 : at;
+    state.sort = { key: "s0", down: true };
+    draw();
+    drawControls();
+  }
+  const find = (test) => Math.max(0, boards.findIndex(test));
+
+  // tabs, theme, and the view in the address, so that it can be sent
+
+  function tab(wanted, focus) {
+    for (const button of $("tabs").children) {
+      const own = button.id === "tab-" + wanted;
+      button.setAttribute("aria-selected", String(own));
+      button.tabIndex = own ? 0 : -1;
+      $(button.getAttribute("aria-controls")).hidden = !own;
+      if (own && focus) button.focus();
+    }
+    $("controls").hidden = wanted !== "board" && wanted !== "attacks";
+    state.tab = wanted;
+    remember();
+  }
+  const THEMES = ["system", "light", "dark"];
+  function theme(wanted) {
+    if (wanted === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = wanted;
+    $("theme").textContent = "theme: " + wanted;
+    try { localStorage.setItem("grb-theme", wanted); } catch { /* private windows have no storage */ }
+  }
+  function remember() {
+    const view = new URLSearchParams({ board: state.board, mode: state.mode, metric: state.metric, sort: state.sort.key + (state.sort.down ? "-" : "+"), tab: state.tab });
+    if (state.query) view.set("q", state.query);
+    try { history.replaceState(null, "", "#" + view); } catch { /* some viewers do not allow it */ }
+  }
+  function recall() {
+    const view = new URLSearchParams(location.hash.slice(1));
+    const number = (label, count, fallback) => {
+      const value = Number(view.get(label));
+      return view.has(label) && Number.isInteger(value) && value >= 0 && value < count ? value : fallback;
+    };
+    state.board = number("board", boards.length, 0);
+    state.mode = number("mode", boards[state.board].modes.length, boards[state.board].modes.length - 1);
+    if (METRICS.some(([key]) => key === view.get("metric"))) state.metric = view.get("metric");
+    const sort = /^([a-z]+\d*)([-+ ])$/.exec(view.get("sort") || "");
+    if (sort) state.sort = { key: sort[1], down: sort[2] === "-" };
+    state.query = (view.get("q") || "").slice(0, 80);
+    const wanted = "tab-" + view.get("tab");
+    if ([...$("tabs").children].some((button) => button.id === wanted)) state.tab = view.get("tab");
+  }
+
+  function start() {
+    recall();
+    $("dataset").addEventListener("change", (event) => choose(find((each) => each.dataset === event.target.value)));
+    $("scenario").addEventListener("change", (event) => choose(find((each) => each.dataset === boards[state.board].dataset && each.scenario === event.target.value)));
+    $("study").addEventListener("change", (event) => choose(Number(event.target.value)));
+    $("metric").addEventListener("change", (event) => { state.metric = event.target.value; draw(); });
+    $("search").value = state.query;
+    $("search").addEventListener("input", (event) => { state.query = event.target.value; say(filter() + " defenses shown"); remember(); });
+    $("paper").addEventListener("change", (event) => $("board").classList.toggle("hide-paper", !event.target.checked));
+    $("bars").addEventListener("change", (event) => $("board").classList.toggle("hide-bars", !event.target.checked));
+    $("controls").addEventListener("submit", (event) => event.preventDefault());
+    $("board").addEventListener("keydown", move);
+    $("board").addEventListener("focusin", (event) => { const cell = event.target.closest("th, td"); if (cell) setCurrent(cell); });
+    $("board").addEventListener("click", (event) => { const cell = event.target.closest("th, td"); if (cell && cell.record) cell.record(); });
+    $("csv").addEventListener("click", () => download(".csv", "text/csv", csv(boards[state.board])));
+    $("json").addEventListener("click", () => download(".json", "application/json", json(boards[state.board])));
+    $("close").addEventListener("click", () => $("record").close());
+    $("record").addEventListener("click", (event) => { if (event.target === $("record")) $("record").close(); });
+    $("theme").addEventListener("click", () => {
+      const now = document.documentElement.dataset.theme || "system";
+      theme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
+    });
+    $("tabs").addEventListener("click", (event) => { const button = event.target.closest("button"); if (button) tab(button.id.slice(4), true); });
+    $("tabs").addEventListener("keydown", (event) => {
+      const list = [...$("tabs").children];
+      const step = { ArrowLeft: -1, ArrowRight: 1, Home: -list.length, End: list.length }[event.key];
+      if (!step) return;
+      const at = list.findIndex((button) => button.getAttribute("aria-selected") === "true");
+      const next = Math.abs(step) === 1 ? (at + step + list.length) % list.length : step < 0 ? 0 : list.length - 1;
+      tab(list[next].id.slice(4), true);
+      event.preventDefault();
+    });
+    document.addEventListener("click", (event) => {
+      for (const box of document.querySelectorAll("details.pick[open]")) if (!box.contains(event.target)) box.open = false;
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") for (const box of document.querySelectorAll("details.pick[open]")) { box.open = false; box.firstElementChild.focus(); }
+    });
+    let kept = null;
+    try { kept = localStorage.getItem("grb-theme"); } catch { /* private windows have no storage */ }
+    theme(THEMES.includes(kept) ? kept : "system");
+    document.querySelectorAll("table.static").forEach(sortable);
+    $("tabs").hidden = $("theme").hidden = false;
+    draw();
+    drawControls();
+    tab(state.tab, false);
+  }
+  start();
+})();

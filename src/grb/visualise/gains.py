@@ -1,0 +1,100 @@
+"""What layer norm and adversarial training gain (Figures 10 and 11 of the GRB paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grb.errors import DataError
+from grb.evaluator.matrix import Board, Value
+from grb.visualise import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WORDS = {"ln": "layer norm", "at": "adversarial training"}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A model without and with a general defense: weighted accuracy."""
+
+    model: str
+    without: Value
+    defended: Value
+
+    @property
+    def points(self) -> float:
+        return 100 * (self.defended.mean - self.without.mean)
+
+
+@dataclass(frozen=True)
+class Gains:
+    """All models of a board that were measured without and with one defense, the largest gain first."""
+
+    dataset: str
+    mode: str
+    suffix: str
+    models: tuple[Gain, ...]
+
+
+def gains(board: Board, suffix: str, mode: str | None = None) -> Gains:
+    """The data of :func:`draw_gains`.
+
+    Args:
+        board: Has ``gcn`` and ``gcn+ln``, and so on.
+        suffix: ``ln`` or ``at``.
+        mode: Difficulty; the last if not given.
+    """
+    mode = mode or board.modes[-1]
+    own = {name: values["weighted"] for name, values in board.by_defense.get(mode, {}).items() if "weighted" in values}
+    pairs = [Gain(name, value, own[f"{name}+{suffix}"]) for name, value in own.items() if f"{name}+{suffix}" in own]
+    if not pairs:
+        raise DataError(f"the board of {board.dataset} has no model both without and with '+{suffix}'")
+    return Gains(board.dataset, mode, suffix, tuple(sorted(pairs, key=lambda gain: -gain.points)))
+
+
+def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
+    """One line per model, from its accuracy without the defense to that with it, and the points between them."""
+    with style.styled():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(style.COLUMN, 1.0 + 0.27 * len(data.models)), layout="constrained")
+        axes = figure.subplots()
+        for place, gain in enumerate(data.models):
+            ends = [100 * gain.without.mean, 100 * gain.defended.mean]
+            axes.plot(
+                ends, [place - 0.13, place + 0.13], color=style.PALE, linewidth=2.5, zorder=1, solid_capstyle="butt"
+            )
+            for value, marker, colour, fill, aside in (
+                (gain.without, "o", style.COLOURS[0], "white", -0.13),
+                (gain.defended, "s", style.COLOURS[5], style.COLOURS[5], 0.13),
+            ):
+                axes.errorbar(
+                    100 * value.mean,
+                    place + aside,
+                    xerr=style.error_bar(value, 100),
+                    fmt=marker,
+                    markersize=4.5,
+                    color=colour,
+                    markerfacecolor=fill,
+                    elinewidth=0.8,
+                    label=("plain" if marker == "o" else f"+{data.suffix}") if place == 0 else None,
+                )
+            axes.annotate(
+                f"{gain.points:+.1f}",
+                (1, place),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7,
+            )
+        axes.set_yticks(range(len(data.models)), [gain.model for gain in data.models])
+        axes.set_ylim(len(data.models) - 0.5, -0.5)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel("weighted accuracy (%)")
+        figure.legend(loc="outside lower center", ncols=2)
+        words = WORDS.get(data.suffix, data.suffix)
+        figure.suptitle(title or f"Effect of {words} on {data.dataset}, {data.mode}")
+        return figure

@@ -1,0 +1,118 @@
+"""Rankings of vanilla and of defended models (Figures 5 and 6 of the GRB paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from grb import catalogue
+from grb.errors import DataError
+from grb.evaluator.matrix import Board, Value
+from grb.visualise import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Kind = Literal["vanilla", "defended", "all"]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Models of one kind by their weighted accuracy on one difficulty, the best first.
+
+    Args:
+        dataset: Where it was measured.
+        mode: Difficulty.
+        kind: Which models.
+        names: The models.
+        values: Their weighted accuracy.
+        places: The best and the worst place among *these* models that their intervals allow.
+    """
+
+    dataset: str
+    mode: str
+    kind: Kind
+    names: tuple[str, ...]
+    values: tuple[Value, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+def is_vanilla(name: str) -> bool:
+    """Whether a model comes without any defense, by its name.
+
+    >>> is_vanilla("gcn"), is_vanilla("gcn+ln"), is_vanilla("r-gcn"), is_vanilla("gat-jaccard")
+    (True, False, False, False)
+    """
+    base = name.split("(")[0]
+    entry = catalogue.entries("model").get(base)
+    return entry is not None and not entry.target.startswith("grb.defense")
+
+
+def ranking(board: Board, mode: str, kind: Kind = "all", *, top: int = 10) -> Ranking:
+    """The data of one panel of :func:`draw_rankings`: at most ``top`` models."""
+    from grb.evaluator.matrix import ranks
+
+    own = board.by_defense.get(mode, {})
+    chosen = {
+        name: values["weighted"]
+        for name, values in own.items()
+        if "weighted" in values and (kind == "all" or is_vanilla(name) == (kind == "vanilla"))
+    }
+    if not chosen:
+        raise DataError(f"the board of {board.dataset} has no {kind} models on '{mode}'")
+    best = dict(sorted(chosen.items(), key=lambda item: (-item[1].mean, item[0]))[:top])
+    places = ranks(best)
+    return Ranking(board.dataset, mode, kind, tuple(best), tuple(best.values()), tuple(places[name] for name in best))
+
+
+def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | None = None) -> Figure:
+    """One panel per ranking: the weighted accuracy of every model with its interval, its place behind its name."""
+    if not data:
+        raise DataError("there is no ranking to draw")
+    with style.styled():
+        from matplotlib.figure import Figure
+
+        columns = min(columns, len(data))
+        lines = -(-len(data) // columns)
+        most = max(len(each.names) for each in data)
+        figure = Figure(figsize=(style.PAGE, lines * (0.75 + 0.17 * most)), layout="constrained")
+        panels = figure.subplots(lines, columns, sharex=True, squeeze=False)
+        for axes, each in zip(panels.flat, data):
+            _draw_ranking(axes, each)
+        for axes in list(panels.flat)[len(data) :]:
+            axes.set_axis_off()
+        figure.supxlabel("weighted accuracy (%)", fontsize=8)
+        if title:
+            figure.suptitle(title)
+        return figure
+
+
+def _draw_ranking(axes: Axes, data: Ranking) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for place, (name, value) in enumerate(zip(data.names, data.values)):
+        colour = style.COLOURS[0] if is_vanilla(name) else style.COLOURS[5]
+        marker = "o" if is_vanilla(name) else "s"
+        axes.errorbar(
+            100 * value.mean,
+            place,
+            xerr=style.error_bar(value, 100),
+            fmt=marker,
+            markersize=3.5,
+            color=colour,
+            ecolor=style.GREY,
+            elinewidth=1,
+        )
+    labels = [f"{name}  {_place(places)}" for name, places in zip(data.names, data.places)]
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
+    axes.grid(axis="y", visible=False)
+    axes.set_title(f"{data.dataset}, {data.mode}")
+
+
+def _place(places: tuple[int, int]) -> str:
+    low, high = places
+    return str(low) if low == high else f"{low}-{high}"
