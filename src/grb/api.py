@@ -12,13 +12,13 @@ from torch import nn
 from grb import metric
 from grb.attack.base import Attack, AttackResult, Knowledge, Scene, Step
 from grb.attack.base import run_attack as run_checked
-from grb.attack.build import build_attack
+from grb.attack.build import build_attack, default_threat
 from grb.dataset import DIFFICULTIES, Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.base import GraphModel, predict
-from grb.threat import Injection, Threat
+from grb.threat import Threat
 from grb.trainer import Epoch, Fit
 
 
@@ -159,7 +159,8 @@ def run_attack(
         model: The model whose gradients are used: the victim, or a surrogate. None for attacks without a model.
         dataset: Its test labels stay hidden from the attack.
         mode: Difficulty; the dataset's own if not given.
-        threat: What is allowed; the paper's Table 12 for the dataset and difficulty if not given.
+        threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty, and
+            5 % of the edges for a modification.
         knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
         seed: Of all randomness.
         on_step: Called after each step, for progress.
@@ -177,7 +178,7 @@ def run_attack(
     made = build_attack(attack, dataset.name, **params) if isinstance(attack, str) else attack
     if params and not isinstance(attack, str):
         raise DataError(f"parameters {sorted(params)} go with an attack's name; yours is built already")
-    limits = threat if threat is not None else Injection.preset(dataset.name, mode)
+    limits = threat if threat is not None else default_threat(made, dataset, mode)
     scene = Scene(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
     return run_checked(made, scene, seed=seed)
 

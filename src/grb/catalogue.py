@@ -27,6 +27,9 @@ class Entry:
 
 
 _GRB = "grb.dataset.dataset:Dataset"
+DEFENDED = "grb.defense.defended:defended"
+# defenses that are written behind a model's name with a plus
+SUFFIXES = ("ln", "at", "at-random", "at-full")
 KINDS: Mapping[str, Mapping[str, Entry]] = {
     "dataset": {
         "synth-tiny": Entry(_GRB, "synthetic, embedded: a small sibling of synth-cora for smoke tests"),
@@ -62,7 +65,27 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.defense.gnnguard:GATGuard", "defense: GAT with GNNGuard's weights (Zhang and Zitnik 2020)"
         ),
         "gcn-svd": Entry("grb.defense.gcnsvd:GCNSVD", "defense: low-rank graph (Entezari et al. 2020)", ("gcnsvd",)),
+        "egnnguard": Entry("grb.defense.egnnguard:EGNNGuard", "defense: GNNGuard made lean (Chen et al. 2022)"),
+        "softmedian": Entry("grb.defense.softmedian:SoftMedian", "defense: soft medians of rows (Geisler et al. 2021)"),
+        "grand": Entry("grb.defense.grand:GRAND", "defense: random propagation, consistency (Feng et al. 2020)"),
+        "gcn-jaccard": Entry(DEFENDED, "defense: no edges between unlike sets of features (Wu et al. 2019)"),
+        "gcn-cosine": Entry(DEFENDED, "defense: no edges between unlike directions of features (Wu et al. 2019)"),
+        "gcn-transform": Entry(DEFENDED, "defense: features squashed by arctan (SPEIT, KDD Cup 2020)"),
         "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
+    },
+    # what can be put on any model: `+ln`, `+at` behind its name, `-jaccard` as part of it
+    "defense": {
+        "ln": Entry("grb.model.stack:ConvStack", "gcn+ln: layer norm in front of every layer but the last (GRB)"),
+        "at": Entry("grb.defense.adversarial:AdversarialTraining", "gcn+at: adversarial training (GRB)"),
+        "at-random": Entry(
+            "grb.defense.adversarial:AdversarialTraining", "gcn+at-random: the same from random features"
+        ),
+        "at-full": Entry(
+            "grb.defense.adversarial:AdversarialTraining", "gcn+at-full: the same over the whole range of features"
+        ),
+        "jaccard": Entry("grb.defense.preprocess:Jaccard", "gcn-jaccard: cut edges between unlike sets of features"),
+        "cosine": Entry("grb.defense.preprocess:Cosine", "gcn-cosine: cut edges between unlike directions of features"),
+        "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
     },
     "attack": {
         "rnd": Entry(
@@ -78,6 +101,36 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "tdgia": Entry(
             "grb.attack.injection.tdgia:TDGIA", "injection: topological defects, sequential (Zou et al. 2021)"
         ),
+        "rnd-edges": Entry("grb.attack.modification.random:RND", "modification: random edges go", ("rand-edges",)),
+        "dice": Entry(
+            "grb.attack.modification.dice:DICE", "modification: edges inside classes go, between them come (Waniek 2018)"
+        ),
+        "fga": Entry("grb.attack.modification.fga:FGA", "modification: greedy by exact gradients (Chen et al. 2018)"),
+        "flip": Entry(
+            "grb.attack.modification.flip:FLIP", "modification: edges by centrality (Bojchevski and Günnemann 2019)"
+        ),
+        "nea": Entry(
+            "grb.attack.modification.nea:NEA", "modification: against walk embeddings (Bojchevski and Günnemann 2019)"
+        ),
+        "stack": Entry("grb.attack.modification.stack:STACK", "modification: against graph filters (Xu et al. 2022)"),
+        "pgd-features": Entry("grb.attack.modification.pgd:PGD", "modification: features of some targets (Madry 2018)"),
+        "pgd-topology": Entry(
+            "grb.attack.modification.pgd:TopologyPGD", "modification: projected gradient on edges (Xu et al. 2019)"
+        ),
+        "pr-bcd": Entry(
+            "grb.attack.modification.prbcd:PRBCD",
+            "modification: projected gradient on blocks of edges (Geisler et al. 2021)",
+            ("prbcd",),
+        ),
+        "gr-bcd": Entry(
+            "grb.attack.modification.prbcd:GRBCD",
+            "modification: greedy on blocks of edges (Geisler et al. 2021)",
+            ("grbcd",),
+        ),
+        "metattack": Entry(
+            "grb.attack.modification.metattack:Metattack",
+            "modification: poisoning by meta-gradients (Zügner and Günnemann 2019)",
+        ),
     },
 }
 
@@ -90,11 +143,16 @@ def entries(kind: str) -> dict[str, Entry]:
     """All entries of a kind, our own first, then those of installed plug-ins."""
     if kind not in KINDS:
         raise UnknownName("kind", kind, KINDS, advice=f"Allowed: {', '.join(KINDS)}.")
-    found = dict(KINDS[kind])
-    for point in metadata.entry_points(group=f"grb.{kind}s"):
-        package = point.dist.name if point.dist else "a plug-in"
-        found.setdefault(point.name, Entry(point.value, f"from {package}"))
-    return found
+    return {**KINDS[kind], **_plugins(kind)}
+
+
+@cache
+def _plugins(kind: str) -> dict[str, Entry]:
+    """Entries of installed packages under names that we do not have; read once, because that takes milliseconds."""
+    points = [point for point in metadata.entry_points(group=f"grb.{kind}s") if point.name not in KINDS[kind]]
+    return {
+        point.name: Entry(point.value, f"from {point.dist.name if point.dist else 'a plug-in'}") for point in points
+    }
 
 
 def canonical(kind: str, name: str) -> str:
@@ -106,12 +164,46 @@ def canonical(kind: str, name: str) -> str:
     for own, entry in known.items():
         if wanted in entry.aliases:
             return own
+    if kind == "model" and (parts := _defended(wanted)):
+        return f"{canonical('model', parts[0])}-{parts[1]}"
     raise UnknownName(kind, str(name), [*known, *(alias for entry in known.values() for alias in entry.aliases)])
+
+
+def _defended(name: str) -> tuple[str, str] | None:
+    """The model and the preprocess part of a name such as ``gat-jaccard``; None if it is no such name."""
+    model, _, part = name.rpartition("-")
+    known = part in entries("defense") and part not in SUFFIXES
+    return (model, part) if model and known and part not in model.split("-") else None
+
+
+def undefended(name: str) -> str:
+    """A model's name without its preprocess parts.
+
+    >>> undefended("gat-transform-jaccard"), undefended("gcn-svd")
+    ('gat', 'gcn-svd')
+    """
+    while parts := _defended(name):
+        name = parts[0]
+    return name
+
+
+def entry(kind: str, name: str) -> Entry:
+    """The entry behind a name; a model with a preprocess part that is not listed gets one made up."""
+    own = canonical(kind, name)
+    return entries(kind).get(own) or Entry(DEFENDED, "defense: a model behind a preprocess part")
 
 
 def resolve(kind: str, name: str) -> Any:
     """The class or function behind a name or a ``"package.module:Attribute"``."""
-    target = name if ":" in str(name) else entries(kind)[canonical(kind, name)].target
+    own = name if ":" in str(name) else canonical(kind, name)
+    target = own if ":" in own else entry(kind, own).target
+    found = _imported(kind, name, target)
+    if target == DEFENDED and (parts := _defended(own)):
+        return found(*parts)
+    return found
+
+
+def _imported(kind: str, name: str, target: str) -> Any:
     module, _, attribute = target.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)

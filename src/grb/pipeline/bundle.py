@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from grb.errors import DataError
-from grb.graph.files import write_atomic
+from grb.graph.files import FREE_BYTES, MAX_RATIO, write_atomic
 from grb.pipeline.job import Job
-from grb.pipeline.store import MAX_RECORD, Store
+from grb.pipeline.store import FORMAT, MAX_RECORD, Store
 from grb.pipeline.study import closure
 
 _NAME = re.compile(
@@ -32,17 +34,17 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
 
     def write(stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            _add(archive, "store.json", store.path / "store.json")
+            _add(archive, "store.json", json.dumps({"format": FORMAT}).encode())
             written: set[str] = set()
             for key in chosen:
                 record = store.read(key)
-                _add(archive, f"records/{key[:2]}/{key}.json", store.record_path(key))
+                _add(archive, f"records/{key[:2]}/{key}.json", store.record_path(key).read_bytes())
                 for name in record.objects:
-                    source = store.find(record, name)
+                    source = store.checked(record, name)
                     inside = source.relative_to(store.path).as_posix()
                     if inside not in written:
                         written.add(inside)
-                        _add(archive, inside, source)
+                        _add(archive, inside, source.read_bytes())
 
     write_atomic(path, write)
     return len(chosen)
@@ -70,10 +72,10 @@ def merge(source: Store, target: Store) -> int:
     return added
 
 
-def _add(archive: zipfile.ZipFile, name: str, source: Path) -> None:
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, date_time=_DATE)
     info.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(info, source.read_bytes())
+    archive.writestr(info, data)
 
 
 def _unpack(path: Path, target: Path) -> None:
@@ -83,9 +85,13 @@ def _unpack(path: Path, target: Path) -> None:
             bad = next((info.filename for info in infos if not _NAME.fullmatch(info.filename)), None)
             if bad is not None:
                 raise DataError(f"{path} holds '{bad[:80]}', which does not belong into a bundle")
-            total = sum(info.file_size for info in infos)
-            if total > MAX_BYTES:
-                raise DataError(f"{path} declares {total} bytes, but at most {MAX_BYTES} are unpacked")
+            if len({info.filename for info in infos}) != len(infos):
+                raise DataError(f"{path} holds a file twice; get it again")
+            total, packed = sum(info.file_size for info in infos), path.stat().st_size
+            if total > MAX_BYTES or (total > FREE_BYTES and total > MAX_RATIO * packed):
+                raise DataError(
+                    f"{path} expands from {packed} to {total} bytes, but at most {MAX_RATIO}-fold and {MAX_BYTES} are unpacked"
+                )
             for info in infos:
                 if info.filename.endswith(".json") and info.file_size > MAX_RECORD:
                     raise DataError(
@@ -100,7 +106,7 @@ def _unpack(path: Path, target: Path) -> None:
                         left -= len(block)
     except FileNotFoundError:
         raise DataError(f"no bundle {path}; `grb store export` writes one") from None
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a readable bundle ({str(error)[:80]}); get it again") from None

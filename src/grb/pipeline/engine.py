@@ -8,18 +8,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grb.errors import DataError, GRBError
 from grb.pipeline.job import Job
+from grb.pipeline.pool import Answer, Do, Pool
 from grb.pipeline.store import Store
 
-EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried", "elsewhere"]
-# jobs handed out ahead for every worker, so that none waits for the parent
-AHEAD = 2
+EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried", "elsewhere", "finishing"]
 # a job whose worker dies is tried so often
 ATTEMPTS = 3
 POLL = 0.2
@@ -92,7 +90,7 @@ def run(
     if todo.waiting:
         store.prepare()
         if limits.workers:
-            _Pool(store, limits, todo).run()
+            _Crew(store, limits, todo).run()
         else:
             _here(store, todo)
     return todo.outcome
@@ -157,80 +155,65 @@ def _here(store: Store, todo: _Todo) -> None:
     from grb.pipeline.work import Worker
 
     worker = Worker(store)
-    while todo.ready:
-        key = todo.ready.pop(0)
-        job = todo.waiting[key]
-        todo.on_event(Event("started", job))
-        start = time.perf_counter()
-        try:
-            worker.do(job)
-        except KeyboardInterrupt:
-            todo.outcome.interrupted = True
-            return
-        except Exception as error:
-            todo.fail(key, _sentence(error), kind=type(error).__name__)
-        else:
-            todo.finish(key, time.perf_counter() - start)
+    with _Interrupts() as interrupts:
+        while todo.ready and not interrupts.asked:
+            key = todo.ready.pop(0)
+            job = todo.waiting[key]
+            todo.on_event(Event("started", job))
+            start = time.perf_counter()
+            try:
+                worker.do(job)
+            except Exception as error:
+                todo.fail(key, _sentence(error), kind=type(error).__name__)
+            else:
+                todo.finish(key, time.perf_counter() - start)
+    todo.outcome.interrupted = interrupts.asked
 
 
-class _Pool:
-    """Worker processes that come back when they die."""
+class _Crew:
+    """Hands jobs to worker processes and takes back what became of them."""
 
     def __init__(self, store: Store, limits: Limits, todo: _Todo) -> None:
         self.store, self.limits, self.todo = store, limits, todo
-        self.running: dict[Future[Any], str] = {}
+        self.running: dict[str, Job] = {}
         self.attempts: dict[str, int] = {}
         self.elsewhere: dict[str, float] = {}
-        self.draining = False
+        self.interrupts = _Interrupts()
 
     def run(self) -> None:
-        from pebble import ProcessPool
-
-        # a server that has imported everything once forks workers in milliseconds, and holds no threads that a fork breaks
-        context = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
-        if hasattr(os, "fork"):
-            context.set_forkserver_preload(["grb.pipeline.work"])
-        arguments = [str(self.store.path.absolute()), os.getpid(), self.limits.memory]
+        preload = ["grb.pipeline.work"]
+        if any(job.kind != "score" for job in self.todo.waiting.values()):
+            preload.append("torch._dynamo")  # imported by the first optimiser, which takes each worker seconds
+        arguments = [str(self.store.path.absolute()), self.limits.memory]
         with _worker_environment():
-            pool: Any = ProcessPool(
-                max_workers=self.limits.workers, initializer=_start_worker, initargs=arguments, context=context
-            )
+            pool = Pool(self.limits.workers, _worker, arguments, preload=preload, timeout=self.limits.timeout)
             try:
-                with _interrupts(self._interrupted), _renewing(self.store, self.running):
+                with self.interrupts, _renewing(self.store, self.running):
                     self._loop(pool)
-            except BaseException:
-                pool.stop()
-                raise
-            else:
-                pool.stop() if self.todo.outcome.interrupted else pool.close()
             finally:
-                for key in self.running.values():
+                pool.close()
+                for key in self.running:
                     self.store.release(key)
-                pool.join()
 
-    def _interrupted(self) -> None:
-        if self.draining:
-            raise KeyboardInterrupt
-        self.draining = self.todo.outcome.interrupted = True
-
-    def _loop(self, pool: Any) -> None:
-        while self.running or (not self.draining and (self.todo.ready or self.elsewhere)):
-            self._hand_out(pool)
-            if not self.running:
+    def _loop(self, pool: Pool) -> None:
+        draining = False
+        while self.running or (not self.interrupts.asked and (self.todo.ready or self.elsewhere)):
+            if not self.interrupts.asked:
+                self._hand_out(pool)
+            elif not draining:
+                draining = self.todo.outcome.interrupted = True
+                for job in self.running.values():
+                    self.todo.on_event(Event("finishing", job))
+            if self.running:
+                for answer in pool.answers(POLL):
+                    self._take_back(answer)
+            elif not self.todo.ready:
                 time.sleep(POLL)
-                continue
-            finished, _ = wait(list(self.running), timeout=POLL, return_when=FIRST_COMPLETED)
-            for future in finished:
-                self._take_back(future)
+        self.todo.outcome.interrupted = self.interrupts.asked
 
-    def _hand_out(self, pool: Any) -> None:
-        if self.draining:
-            for future in list(self.running):
-                if not future.running() and future.cancel():
-                    self.store.release(self.running.pop(future))
-            return
+    def _hand_out(self, pool: Pool) -> None:
         self._look_elsewhere()
-        while self.todo.ready and len(self.running) < (1 + AHEAD) * self.limits.workers:
+        while self.todo.ready and pool.takes(brief=_brief(self.todo.waiting[self.todo.ready[0]])):
             key = self.todo.ready.pop(0)
             job = self.todo.waiting[key]
             if self.store.has(key):
@@ -238,9 +221,9 @@ class _Pool:
             elif not self.store.claim(key):
                 self.elsewhere[key] = time.monotonic() + 1.0
             else:
+                self.running[key] = job
+                pool.give(key, job.plain(), job.data.data_dir, brief=_brief(job))
                 self.todo.on_event(Event("started", job))
-                arguments = [job.plain(), job.data.data_dir]
-                self.running[pool.schedule(_work, args=arguments, timeout=self.limits.timeout)] = key
 
     def _look_elsewhere(self) -> None:
         """Jobs that another run on this store has claimed: done by now, or free again?"""
@@ -249,79 +232,71 @@ class _Pool:
             del self.elsewhere[key]
             self.todo.ready.append(key)
 
-    def _take_back(self, future: Future[Any]) -> None:
-        from pebble import ProcessExpired
-
-        key = self.running.pop(future)
-        try:
-            seconds, sentence, kind = future.result()
-        except TimeoutError:
-            seconds, kind = 0.0, "timeout"
-            sentence = f"it took more than {self.limits.timeout:g} seconds"
-        except ProcessExpired as error:
+    def _take_back(self, answer: Answer) -> None:
+        key = answer.task
+        job = self.running.pop(key)
+        if answer.late:
+            self.todo.fail(key, f"it took more than {self.limits.timeout:g} seconds", kind="timeout")
+        elif answer.exitcode == OUT_OF_MEMORY and self.limits.memory is not None:
+            self.todo.fail(key, f"it took more than {self.limits.memory:g} MB of memory", kind="memory")
+        elif not answer.begun:
+            self.todo.ready.insert(0, key)
+        elif answer.exitcode is not None:
             self.attempts[key] = self.attempts.get(key, 0) + 1
-            if error.exitcode == OUT_OF_MEMORY and self.limits.memory is not None:
-                sentence, kind = f"it took more than {self.limits.memory:g} MB of memory", "memory"
+            if self.attempts[key] < ATTEMPTS:
+                self.todo.on_event(Event("retried", job, sentence="its worker died"))
+                self.todo.ready.insert(0, key)
             else:
-                sentence, kind = f"its worker died {self.attempts[key]} times", "died"
-                if self.attempts[key] < ATTEMPTS:
-                    self.store.release(key)
-                    if not self.draining:
-                        self.todo.on_event(Event("retried", self.todo.waiting[key], sentence="its worker died"))
-                        self.todo.ready.insert(0, key)
-                    return
-            seconds = 0.0
-        if sentence:
-            self.todo.fail(key, sentence, kind=kind)
+                self.todo.fail(key, f"its worker died {ATTEMPTS} times", kind="died")
         else:
-            self.todo.finish(key, seconds)
+            seconds, sentence, kind = answer.value
+            if sentence:
+                self.todo.fail(key, sentence, kind=kind)
+            else:
+                self.todo.finish(key, seconds)
         self.store.release(key)
+
+
+def _brief(job: Job) -> bool:
+    """Whether it may wait behind another one of its kind."""
+    return job.kind == "score"
 
 
 # what a worker that ate too much tells its parent
 OUT_OF_MEMORY = 77
-_worker: Any = None
 
 
-def _start_worker(store: str, parent: int, memory: float | None) -> None:
+def _worker(store: str, memory: float | None) -> Do:
+    """In a new process: what does its jobs."""
     from grb.graph.memory import keep_memory
     from grb.pipeline.work import Worker
 
-    global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     keep_memory()
-    _worker = Worker(Store(store))
-    threading.Thread(target=_guard, args=(parent, memory), daemon=True).start()
+    worker = Worker(Store(store))
+    threading.Thread(target=_guard, args=(memory,), daemon=True).start()
+
+    def work(values: Mapping[str, Any], data_dir: str | None) -> tuple[float, str, str]:
+        """Seconds, and a sentence and its kind if the job failed: errors of any class cross processes as plain text."""
+        start = time.perf_counter()
+        try:
+            worker.do(Job.from_plain(values, data_dir=data_dir))
+        except Exception as error:
+            return time.perf_counter() - start, _sentence(error), type(error).__name__
+        return time.perf_counter() - start, "", ""
+
+    return work
 
 
-def _work(values: Mapping[str, Any], data_dir: str | None) -> tuple[float, str, str]:
-    """Seconds, and a sentence and its kind if the job failed: errors of any class cross processes as plain text."""
-    start = time.perf_counter()
-    try:
-        _worker.do(Job.from_plain(values, data_dir=data_dir))
-    except Exception as error:
-        return time.perf_counter() - start, _sentence(error), type(error).__name__
-    return time.perf_counter() - start, "", ""
-
-
-def _guard(parent: int, memory: float | None) -> None:
+def _guard(memory: float | None) -> None:
     """End this worker when its parent is gone or its memory too large."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
     while True:
-        time.sleep(GUARD)
-        if not _alive(parent):
+        parent.join(GUARD)  # a pipe says when it ends, so that a zombie does not count as alive
+        if not parent.is_alive():
             os._exit(1)
         if memory is not None and resident_megabytes() > memory:
             os._exit(OUT_OF_MEMORY)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def resident_megabytes() -> float:
@@ -353,30 +328,37 @@ def _worker_environment() -> Iterator[None]:
                 os.environ.pop(name, None)
 
 
-@contextmanager
-def _interrupts(handle: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM come to ``handle``; only the main thread can listen."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: handle())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+class _Interrupts:
+    """Ctrl-C and SIGTERM while inside: the first is only noted, the second is raised; only the main thread can listen."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self.before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.before.items():
             signal.signal(number, handler)
 
+    def _hear(self, *_: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
 
 @contextmanager
-def _renewing(store: Store, running: Mapping[Any, str]) -> Iterator[None]:
+def _renewing(store: Store, running: Mapping[str, Job]) -> Iterator[None]:
     """Keep the claims of running jobs fresh."""
     over = threading.Event()
 
     def renew() -> None:
         while not over.wait(RENEW):
-            store.renew(list(running.values()))
+            store.renew(list(running))
 
     thread = threading.Thread(target=renew, daemon=True)
     thread.start()

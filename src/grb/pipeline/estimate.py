@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from grb.attack.build import build_attack
 from grb.model.build import split_name
 from grb.pipeline.job import Job
+from grb.pipeline.spec import canonical_json
 from grb.pipeline.store import Record, Store
 from grb.pipeline.study import Study
 
@@ -94,10 +98,17 @@ def _seconds(job: Job, past: tuple[float, float] | None, size: float) -> float:
     if past is not None:
         return past[0]
     if job.kind == "fit":
-        return size * (ADVERSARIAL if "at" in split_name(job.spec.name)[1] else FIT)
+        adversarial = any(suffix.startswith("at") for suffix in split_name(job.spec.name)[1])
+        return size * (ADVERSARIAL if adversarial else FIT)
     if job.kind == "attack":
-        return size * ATTACK_STEP * int(job.method.get("n_epoch", 1))
+        return size * ATTACK_STEP * _steps(job.spec.name, job.data.dataset, canonical_json(job.spec.params))
     return size * SCORE
+
+
+@cache
+def _steps(attack: str, dataset: str, params: str) -> int:
+    """Of an attack as it is built: a job leaves out what is at its default."""
+    return int(getattr(build_attack(attack, dataset, **json.loads(params)), "n_epoch", 1))
 
 
 def _megabytes(past: tuple[float, float] | None, base: float) -> float:

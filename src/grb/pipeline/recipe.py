@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -80,6 +81,13 @@ class Recipe:
                 raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
         if not self.modes or not self.surrogates:
             raise DataError("a recipe needs at least one of modes and surrogates")
+        for name in ("modes", *_SPECS):
+            double = _double(each if isinstance(each, str) else each.label for each in getattr(self, name))
+            if double is not None:
+                raise DataError(f"{name} of recipe '{self.name}' names '{double}' twice; once is enough")
+        for limit, values in self.sweep.items():
+            if not _numbers(values):
+                raise DataError(f"sweep of {limit} is {values!r}, but a list of numbers as in [10, 20] is needed")
 
     def quickly(self) -> Recipe:
         """The recipe with its ``quick`` changes."""
@@ -101,7 +109,7 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
     """A recipe from YAML text."""
     try:
         values = yaml.load(text, Loader=_Strict)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a number or a nesting without end, too
         raise DataError(f"recipe '{name}' is not readable YAML ({' '.join(str(error).split())[:160]})") from None
     if not isinstance(values, dict):
         raise DataError(f"recipe '{name}' must be a mapping of keys to values, got {type(values).__name__}")
@@ -173,6 +181,20 @@ def _listed(key: str, value: Any) -> Sequence[Any]:
     return value
 
 
+def _double(words: Iterable[str]) -> str | None:
+    """The first word that was there before."""
+    seen: set[str] = set()
+    # add gives None: a word is passed on only if it was seen
+    return next((word for word in words if word in seen or seen.add(word)), None)  # type: ignore[func-returns-value]
+
+
+def _numbers(values: Any) -> bool:
+    """Whether this is a list of finite numbers, and not empty."""
+    if not isinstance(values, Sequence) or not values or {type(value) for value in values} - {int, float}:
+        return False
+    return all(map(math.isfinite, values))
+
+
 def _check_count(name: str, value: Any, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DataError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
@@ -182,13 +204,14 @@ class _Strict(yaml.SafeLoader):
     """Safe YAML without duplicate keys and without anchors, which can blow a short file up to any size."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
+        if self.check_event(yaml.AliasEvent) or self.peek_event().anchor is not None:  # type: ignore[no-untyped-call]
             raise yaml.YAMLError("anchors and aliases are not read")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        double = next((key for key in keys if keys.count(key) > 1), None)
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise yaml.YAMLError("merge keys are not read")
+        double = _double(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         if double is not None:
-            raise yaml.YAMLError(f"the key '{double}' is there twice")
+            raise yaml.YAMLError(f"the key '{double[:60]}' is there twice")
         return super().construct_mapping(node, deep=deep)

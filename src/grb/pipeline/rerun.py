@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from grb.errors import IntegrityError
+from grb.pipeline.job import KINDS, Job
 from grb.pipeline.store import Record, Store
 from grb.pipeline.study import closure
 from grb.pipeline.work import Worker
@@ -36,6 +40,12 @@ class _Dry(Store):
     def put(self, data: bytes, suffix: str) -> dict[str, Any]:
         return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "suffix": suffix}
 
+    def take(self, write: Callable[[Path], Any], suffix: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"artefact{suffix}"
+            write(path)
+            return self.put(path.read_bytes(), suffix)
+
     def write(self, record: Record) -> None:
         raise AssertionError("a rerun writes nothing")
 
@@ -52,14 +62,25 @@ def rerun(
     keys: Iterable[str],
     *,
     data_dir: str | None = None,
+    trust_code: bool = False,
     on_job: Callable[[Comparison], None] = lambda comparison: None,
 ) -> list[Comparison]:
-    """Compute records again, and all that they were made of; every job takes its inputs from the store."""
-    jobs = {record.key: record.job for record in store.records()}
+    """Compute records again, and all that they were made of; every job takes its inputs from the store.
+
+    Args:
+        data_dir: Where the datasets' files are, if not on the usual path.
+        trust_code: Whether to import what a record names as ``package.module:Class``. A store may come from anywhere, and
+            any function of any installed package can be named.
+    """
+    jobs = {
+        record.key: replace(record.job, data=replace(record.job.data, data_dir=data_dir)) for record in store.records()
+    }
+    wanted = sorted(set(closure(jobs, keys)), key=lambda key: (KINDS.index(jobs[key].kind), key))
+    for key in wanted if not trust_code else []:
+        _check_names(jobs[key])
     worker = Worker(_Dry(store.path))
     found = []
-    order = {"fit": 0, "attack": 1, "score": 2}
-    for key in sorted(set(closure(jobs, keys)), key=lambda key: (order[jobs[key].kind], key)):
+    for key in wanted:
         before, after = store.read(key), worker.compute(jobs[key])
         comparison = Comparison(key, jobs[key].label, _difference(before, after))
         on_job(comparison)
@@ -67,11 +88,30 @@ def rerun(
     return found
 
 
+def _check_names(job: Job) -> None:
+    for name in (job.spec.name, job.data.dataset):
+        if ":" in name:
+            raise IntegrityError(
+                f"record {job.key[:12]} names code '{name[:60]}' instead of a catalogued method; it is imported only if "
+                "you trust it (trust_code, --trust-code)"
+            )
+
+
 def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
-            return f"its {name} have other bytes"
-    for name, value in before.result.items():
-        if name not in NOT_COMPARED and after.result.get(name) != value:
-            return f"its {name} is {str(after.result.get(name))[:60]}, but the record says {str(value)[:60]}"
+            return f"other bytes of its {name}{_elsewhere(before, after)}"
+    for name in sorted((before.result.keys() | after.result.keys()) - NOT_COMPARED):
+        old, new = before.result.get(name), after.result.get(name)
+        if old != new:
+            return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
+    return ""
+
+
+def _elsewhere(before: Record, after: Record) -> str:
+    """What was different where the record was made: bits are the same only for the same versions and kind of machine."""
+    for name in ("torch", "machine", "system"):
+        old, new = before.provenance.get(name), after.provenance.get(name)
+        if old != new:
+            return f" (made with {name} {str(old)[:40]}, here {new})"
     return ""

@@ -9,7 +9,8 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -17,12 +18,15 @@ from typing import IO, Any
 from grb.errors import DataError, IntegrityError
 from grb.graph.files import write_atomic
 from grb.pipeline.job import Job
+from grb.pipeline.spec import digest
 
 FORMAT = 1
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIXES = (".safetensors", ".npz")
-# a claim that nobody has renewed for so long belongs to a process that is gone
+# a claim that nobody has renewed for so long belongs to a process that is gone; a file that no record names yet may be new
 STALE_SECONDS = 120.0
+# between making a claim and writing into it lie microseconds
+EMPTY_SECONDS = 5.0
 # larger records were not written by grb
 MAX_RECORD = 64 * 2**20
 
@@ -75,7 +79,9 @@ class Store:
     def _check_format(self) -> None:
         stamp = self.path / "store.json"
         if not stamp.exists():
-            if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / "records").is_dir():
+            # another run may be writing its stamp just now
+            names = {path.name for path in self.path.glob("*") if path.suffix != ".part"}
+            if names and not names & {"store.json", "records"}:
                 raise DataError(f"{self.path} is neither empty nor a store; choose another place")
             return
         try:
@@ -114,7 +120,8 @@ class Store:
     def write(self, record: Record) -> None:
         """Write a record: the last step of a job."""
         self.prepare()
-        _write_json(self.record_path(record.key), record.plain())
+        values = record.plain()
+        _write_json(self.record_path(record.key), {**values, "sha256": digest(values)})
         (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
 
     def keys(self) -> Iterator[str]:
@@ -138,8 +145,13 @@ class Store:
         )
 
     def failures(self) -> list[dict[str, Any]]:
-        folder = self.path / "failed"
-        return [json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+        """Why jobs failed last; a damaged file tells nothing and is left out."""
+        found = []
+        for path in sorted((self.path / "failed").glob("*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                values = json.loads(path.read_bytes())
+                found.append({name: values[name] for name in ("key", "job", "kind", "error")})
+        return found
 
     # artefacts
 
@@ -152,9 +164,28 @@ class Store:
         """Keep bytes under their sha256; what is there already is not written again."""
         sha256 = hashlib.sha256(data).hexdigest()
         path = self.object_path(sha256, suffix)
-        if not path.exists() or path.stat().st_size != len(data):
+        if not _refreshed(path, len(data)):
             self.prepare()
             write_atomic(path, lambda stream: _write(stream, data))
+        return {"sha256": sha256, "bytes": len(data), "suffix": suffix}
+
+    def take(self, write: Callable[[Path], Any], suffix: str) -> dict[str, Any]:
+        """Keep the file that ``write`` makes, synced, at the path it is given; it is moved, not written twice."""
+        self.prepare()
+        fresh = self.path / "objects" / f"{uuid.uuid4().hex}{suffix}.part"
+        try:
+            fresh.parent.mkdir(parents=True, exist_ok=True)
+            write(fresh)
+            data = fresh.read_bytes()
+            sha256 = hashlib.sha256(data).hexdigest()
+            path = self.object_path(sha256, suffix)
+            if not _refreshed(path, len(data)):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(fresh, path)
+        except OSError as error:
+            raise DataError(f"cannot write into {self.path}: {error.strerror}; choose another place") from None
+        finally:
+            fresh.unlink(missing_ok=True)
         return {"sha256": sha256, "bytes": len(data), "suffix": suffix}
 
     def find(self, record: Record, name: str) -> Path:
@@ -167,6 +198,16 @@ class Store:
         if not path.exists():
             raise IntegrityError(
                 f"artefact {path} of record {record.key[:12]} is missing; remove the record, run again"
+            )
+        return path
+
+    def checked(self, record: Record, name: str) -> Path:
+        """The same, after a look at its bytes."""
+        path = self.find(record, name)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != record.objects[name]["sha256"]:
+            raise IntegrityError(
+                f"artefact '{name}' of record {record.key[:12]} has other bytes than its name says; remove {path} and "
+                "the record, run again"
             )
         return path
 
@@ -210,10 +251,8 @@ class Store:
         for key in sorted(known):
             try:
                 record = self.read(key)
-                for name, entry in record.objects.items():
-                    found = hashlib.sha256(self.find(record, name).read_bytes()).hexdigest()
-                    if found != entry["sha256"]:
-                        problems.append(Problem(key, f"artefact '{name}' has other bytes than its name says"))
+                for name in record.objects:
+                    self.checked(record, name)
                 for needed in record.job.needs:
                     if needed not in known:
                         problems.append(Problem(key, f"its input {needed[:12]} is not in the store"))
@@ -230,18 +269,12 @@ class Store:
             for record in self.records()
             for entry in record.objects.values()
         }
-        objects = self.path / "objects"
-        found = [path for path in sorted(objects.rglob("*")) if path.is_file() and path not in named]
         now = time.time()
-        found += [
-            path
-            for folder in ("records", "failed")
-            for path in sorted((self.path / folder).rglob("*.part"))
-            if now - path.stat().st_mtime > STALE_SECONDS
-        ]
-        claims = self.path / "claims"
-        found += [path for path in sorted(claims.glob("*")) if _stale(path)] if claims.is_dir() else []
-        return [path for path in found if path.suffix != ".part" or now - path.stat().st_mtime > STALE_SECONDS]
+        loose = [path for path in sorted((self.path / "objects").rglob("*")) if path.is_file() and path not in named]
+        loose += [path for folder in ("records", "failed") for path in sorted((self.path / folder).rglob("*.part"))]
+        claims = [path for path in sorted((self.path / "claims").glob("*")) if _stale(path)]
+        # the record of a young artefact may be on its way
+        return [path for path in loose if now - _modified(path, now) > STALE_SECONDS] + claims
 
 
 def _record(path: Path, key: str, values: Any) -> Record:
@@ -251,29 +284,52 @@ def _record(path: Path, key: str, values: Any) -> Record:
             str(values["key"]),
             job,
             dict(values["result"]),
-            {str(name): dict(entry) for name, entry in values["objects"].items()},
+            {str(name): _entry(entry) for name, entry in values["objects"].items()},
             dict(values["provenance"]),
         )
+        told = values.get("sha256")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise IntegrityError(f"record {path} is damaged ({str(error)[:80]}); remove it and run again") from None
     if record.key != key or job.key != key:
         raise IntegrityError(f"record {path} is of another job than its name says; remove it and run again")
+    if told is not None and told != digest(record.plain()):
+        raise IntegrityError(f"record {path} was changed after it was written; remove it and run again")
     return record
+
+
+def _entry(values: Any) -> dict[str, Any]:
+    if not (_KEY.fullmatch(values["sha256"]) and values["suffix"] in _SUFFIXES and values["bytes"] >= 0):
+        raise ValueError(f"no artefact {str(values)[:40]}")
+    return dict(values)
+
+
+def _refreshed(path: Path, size: int) -> bool:
+    """Whether a file of this size is there; it counts as new, so that nobody takes it for garbage."""
+    try:
+        os.utime(path)
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
+def _modified(path: Path, otherwise: float) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # gone by now
+        return otherwise
 
 
 def _stale(path: Path) -> bool:
     try:
-        host, pid = path.read_text().split()
-        if time.time() - path.stat().st_mtime > STALE_SECONDS:
+        age, words = time.time() - path.stat().st_mtime, path.read_text().split()
+        if age > STALE_SECONDS or (len(words) != 2 and age > EMPTY_SECONDS):
             return True
-        if host != socket.gethostname():
+        if len(words) != 2 or words[0] != socket.gethostname():  # being written just now, or of another machine
             return False
-        os.kill(int(pid), 0)
-    except FileNotFoundError:
+        os.kill(int(words[1]), 0)
+    except (FileNotFoundError, ProcessLookupError):
         return True
-    except ProcessLookupError:
-        return True
-    except (ValueError, OSError):  # being written just now, or somebody else's process
+    except (ValueError, OverflowError, OSError):  # not ours, or somebody else's process
         return False
     return False
 

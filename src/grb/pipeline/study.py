@@ -5,25 +5,26 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
+import torch
 
 from grb.attack.build import build_attack
-from grb.catalogue import resolve
+from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.matrix import CLEAN, Board, Row, build_board
-from grb.model.build import split_name
+from grb.model.build import build, settings, split_name
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.recipe import BASELINES, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
-from grb.pipeline.work import threat_values, unpack_bits
+from grb.pipeline.work import read_threat, threat_values, unpack_bits
 from grb.threat import Injection, Modification, Threat
 
 # surrogates are other models than any victim, also where both are a GCN
@@ -78,6 +79,8 @@ def closure(jobs: Mapping[str, Job], keys: Iterable[str]) -> Iterator[str]:
         if key not in seen:
             seen.add(key)
             yield key
+            if key not in jobs:
+                raise DataError(f"job {key[:12]} is needed, but is not there; run the recipe that makes it")
             stack.extend(jobs[key].needs)
 
 
@@ -109,12 +112,7 @@ class _Planner:
     def victims(self) -> dict[tuple[str, int], str]:
         """Keys of all trainings by defense and number; the slowest first, so that no worker is left alone with one."""
         recipe = self.recipe
-        names = {split_name(spec.name)[0] for spec in recipe.defenses}
-        listed = [
-            *recipe.defenses,
-            *(Spec(name) for name in BASELINES if name not in names or not _plain_one(recipe, name)),
-        ]
-        listed = list({spec.label: spec for spec in listed}.values())
+        listed = {spec.label: spec for spec in [*map(_defense, recipe.defenses), *map(Spec, BASELINES)]}.values()
         ordered = sorted(listed, key=lambda spec: "+at" not in spec.name)
         return {
             (spec.label, number): self.fit(spec, recipe.seed + number)
@@ -134,6 +132,8 @@ class _Planner:
         if kind == "fit":
             params = {**self.recipe.training, **spec.params}
             built: Any = build_defense(spec.name, self.dataset.name, **params)
+            # made and thrown away: it refuses what the model does not take
+            build(built.settings, self.dataset.graph.num_features, self.dataset.num_classes, torch.Generator())
             maker = resolve("model", split_name(spec.name)[0])
         else:
             params = dict(spec.params)
@@ -141,7 +141,11 @@ class _Planner:
                 params.setdefault("iterations", self.recipe.iterations)
             built = build_attack(spec.name, self.dataset.name, **params)
             maker = resolve("attack", spec.name)
-        found = (Spec(spec.name, params), plain(built), getattr(maker, "version", 1))
+        found = (
+            Spec(spec.name, params),
+            plain(built),
+            _version({maker, type(built), type(getattr(built, "attack", None))}),
+        )
         self.built[f"{kind} {spec.label}"] = found
         return found
 
@@ -152,14 +156,15 @@ class _Planner:
 
     def transfer(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
         recipe = self.recipe
-        several = len(recipe.surrogates) > 1
-        needs = {spec.label: getattr(resolve("attack", spec.name), "needs_model", True) for spec in recipe.attacks}
+        attacks, surrogates = [*map(_attack, recipe.attacks)], [*map(_defense, recipe.surrogates)]
+        several = len(surrogates) > 1
+        needs = {spec.label: getattr(resolve("attack", spec.name), "needs_model", True) for spec in attacks}
         for repeat in range(recipe.repeats):
-            for surrogate in recipe.surrogates:
-                model = self.fit(surrogate, recipe.seed + SURROGATE_SEED + repeat)
-                for spec in recipe.attacks:
+            for surrogate in surrogates if any(needs.values()) else surrogates[:1]:
+                model = self.fit(surrogate, recipe.seed + SURROGATE_SEED + repeat) if any(needs.values()) else ""
+                for spec in attacks:
                     needs_model = needs[spec.label]
-                    if not needs_model and surrogate is not recipe.surrogates[0]:
+                    if not needs_model and surrogate is not surrogates[0]:
                         continue
                     named = f"{spec.label} from {surrogate.label}" if several and needs_model else spec.label
                     for mode in self.modes:
@@ -173,10 +178,10 @@ class _Planner:
 
     def white_box(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
-            for spec in self.recipe.white_box:
+            for spec in map(_attack, self.recipe.white_box):
                 for (defense, number), victim in victims.items():
                     for mode in self.modes:
-                        threat = self.threats(mode)[0][1]
+                        threat = self.threat(mode)
                         edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
                         key = self.score(victim, edit, mode)
                         yield Place(key, spec.label, defense, repeat, number, "white-box", defense, (mode,))
@@ -188,15 +193,17 @@ class _Planner:
         return self.limits[mode]
 
     def _threats(self, mode: str) -> list[tuple[str, Threat]]:
-        base = default_threat(self.recipe.scenario, self.dataset, mode)
-        changed = _with(base, self.recipe.threat)
         if not self.recipe.sweep:
-            return [("", changed)]
+            return [("", self.threat(mode))]
         return [
-            (f"{name}={value:g}", _with(changed, {name: value}))
+            (f"{name}={value:g}", _with(self.threat(mode), {name: value}))
             for name, values in self.recipe.sweep.items()
             for value in values
         ]
+
+    def threat(self, mode: str) -> Threat:
+        """The limits without any variation."""
+        return _with(default_threat(self.recipe.scenario, self.dataset, mode), self.recipe.threat)
 
     def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
         whole, method, version = self.method("attack", spec)
@@ -219,9 +226,18 @@ class _Planner:
         return self.add(Job("score", Spec("score"), data, inputs={"model": model}, mode=mode, **self.common))
 
 
-def _plain_one(recipe: Recipe, name: str) -> bool:
-    """Whether the recipe has this model without any suffix or change."""
-    return any(spec.name == name for spec in recipe.defenses)
+def _defense(spec: Spec) -> Spec:
+    """Under the catalogue's own spelling, so that an alias is the same job."""
+    return replace(spec, name=settings(spec.name, "").model)
+
+
+def _attack(spec: Spec) -> Spec:
+    return spec if ":" in spec.name else replace(spec, name=canonical("attack", spec.name))
+
+
+def _version(parts: Iterable[Any]) -> int:
+    """Of a method with all its parts: higher when one of theirs is raised."""
+    return 1 + sum(getattr(part, "version", 1) - 1 for part in parts)
 
 
 def _iterative(spec: Spec, dataset: str) -> bool:
@@ -242,13 +258,13 @@ def default_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
 def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     if not changes:
         return threat
-    values = threat_values(threat)
-    unknown = sorted(set(changes) - set(values))
+    known = [each.name for each in fields(threat)]
+    unknown = sorted(set(changes) - set(known))
     if unknown:
-        known = sorted(set(values) - {"kind"})
         raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
-    from grb.pipeline.work import read_threat
-
+    values = threat_values(threat)
+    if "edges" in changes:  # instead of a share of them
+        values.pop("edge_ratio", None)
     return read_threat({**values, **changes})
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import base64
 import platform
 import sys
-import tempfile
 import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -24,7 +22,8 @@ from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, IntegrityError
 from grb.graph import Graph, GraphEdit
-from grb.model.base import predict
+from grb.model.base import GraphModel, predict
+from grb.model.build import split_name
 from grb.pipeline.job import Job
 from grb.pipeline.spec import plain
 from grb.pipeline.store import Record, Store
@@ -58,7 +57,7 @@ class Worker:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.datasets: Recent[Dataset] = Recent(2)
+        self.datasets: Recent[tuple[Dataset, str]] = Recent(2)
         self.models: Recent[nn.Module] = Recent(32)
         self.edits: Recent[GraphEdit] = Recent(32)
         self.clean: Recent[Tensor] = Recent(64)
@@ -95,6 +94,8 @@ class Worker:
         if job.data.chain:
             raise DataError("training on an edited graph is not supported here; score the edit instead")
         model, fit = defense.fit_with_history(dataset.defender_view(), seed=job.seed)
+        if isinstance(model, GraphModel) and ":" in (code := split_name(job.spec.name)[0]):
+            model.name = code  # a class of the user's: that is how it is found again
         result = {
             "epochs": fit.epochs,
             "best_epoch": fit.best_epoch,
@@ -102,8 +103,7 @@ class Worker:
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed}
-        weights = _bytes(lambda path: save_model(model, path, **meta), ".safetensors")
-        return result, {"weights": self.store.put(weights, ".safetensors")}
+        return result, {"weights": self.store.take(lambda path: save_model(model, path, **meta), ".safetensors")}
 
     def _attack(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
@@ -123,8 +123,7 @@ class Worker:
             "notes": list(done.notes),
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
-        edit = _bytes(lambda path: done.edit.save(path, **meta), ".npz")
-        return result, {"edit": self.store.put(edit, ".npz")}
+        return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset, model = self._dataset(job), self._model(job.inputs["model"])
@@ -144,10 +143,12 @@ class Worker:
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data
-        dataset = self.datasets.get(
-            (ref.dataset, ref.data_dir), lambda: load_dataset(ref.dataset, data_dir=ref.data_dir)
-        )
-        found = self._fingerprint(dataset)
+
+        def load() -> tuple[Dataset, str]:
+            dataset = load_dataset(ref.dataset, data_dir=ref.data_dir)
+            return dataset, dataset.fingerprint()
+
+        dataset, found = self.datasets.get((ref.dataset, ref.data_dir), load)
         if found != ref.fingerprint:
             raise IntegrityError(
                 f"dataset '{ref.dataset}' has fingerprint {found[:12]}, but the job was planned for "
@@ -155,18 +156,16 @@ class Worker:
             )
         return dataset
 
-    def _fingerprint(self, dataset: Dataset) -> str:
-        if not hasattr(self, "_known"):
-            self._known: dict[int, tuple[Dataset, str]] = {}
-        if id(dataset) not in self._known:
-            self._known[id(dataset)] = (dataset, dataset.fingerprint())
-        return self._known[id(dataset)][1]
-
     def _model(self, key: str) -> nn.Module:
-        return self.models.get(key, lambda: load_model(self.store.find(self.store.read(key), "weights")))
+        def load() -> nn.Module:
+            record = self.store.read(key)
+            # the key of a job that somebody planned names this code, so it may be imported
+            return load_model(self.store.checked(record, "weights"), trusted=split_name(record.job.spec.name)[0])
+
+        return self.models.get(key, load)
 
     def _edit(self, key: str) -> GraphEdit:
-        return self.edits.get(key, lambda: GraphEdit.load(self.store.find(self.store.read(key), "edit")))
+        return self.edits.get(key, lambda: GraphEdit.load(self.store.checked(self.store.read(key), "edit")))
 
 
 def threat_values(threat: Threat) -> dict[str, Any]:
@@ -183,14 +182,16 @@ def read_threat(values: dict[str, Any]) -> Threat:
     maker = {"injection": Injection, "modification": Modification}.get(str(kind))
     if maker is None:
         raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
-    for name in ("feature_range",):
-        if given.get(name) is not None:
-            given[name] = tuple(given[name])
-    if "allow" in given:
-        given["allow"] = frozenset(given["allow"])
     try:
+        if given.get("feature_range") is not None:
+            low, high = given["feature_range"]
+            given["feature_range"] = (low, high)
+        if "allow" in given:
+            given["allow"] = frozenset(given["allow"])
         threat: Threat = maker(**given)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"the threat model '{kind}' does not take these values: {error}") from None
     return threat
 
@@ -205,7 +206,12 @@ def pack_bits(bits: np.ndarray[Any, Any]) -> str:
 
 
 def unpack_bits(text: str, count: int) -> np.ndarray[Any, Any]:
-    packed = zlib.decompressobj().decompress(base64.b64decode(text), (count + 7) // 8 + 1)
+    try:
+        packed = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), (count + 7) // 8 + 1)
+    except (TypeError, ValueError, zlib.error) as error:
+        raise IntegrityError(f"these are no packed bits ({str(error)[:60]}); remove the record and run again") from None
+    if len(packed) != (count + 7) // 8:
+        raise IntegrityError(f"{len(packed)} bytes hold no {count} bits; the record is of other targets")
     return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=count).astype(bool)
 
 
@@ -236,10 +242,3 @@ def _trace(values: list[float]) -> list[float]:
     if len(values) > TRACE:
         values = [values[round(index * (len(values) - 1) / (TRACE - 1))] for index in range(TRACE)]
     return [round(float(value), 6) for value in values if np.isfinite(value)]
-
-
-def _bytes(write: Callable[[Path], Any], suffix: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"artefact{suffix}"
-        write(path)
-        return path.read_bytes()

@@ -1,0 +1,217 @@
+"""Worker processes, each behind a pipe of its own: one that dies takes nothing with it but the task it was at."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import types
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from grb.errors import DataError
+
+# what a worker's maker gives: a function from a task's arguments to its plain value
+Do = Callable[..., Any]
+# brief tasks that wait in the pipe of a busy worker, so that it need not wait for us
+AHEAD = 1
+# workers in a row that may die before they are ready
+STILLBORN = 5
+JOIN = 5.0
+_MAIN = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a task.
+
+    Args:
+        task: Its name.
+        value: What its function gave.
+        exitcode: Of a worker that died; None if it gave a value.
+        begun: Whether a worker that died was at this task; otherwise it was only next in line.
+        late: Whether it was killed because it took too long.
+    """
+
+    task: str
+    value: Any = None
+    exitcode: int | None = None
+    begun: bool = True
+    late: bool = False
+
+
+@dataclass
+class _Member:
+    process: Any
+    pipe: Connection
+    tasks: deque[str] = field(default_factory=deque)
+    brief: bool = True
+    ready: bool = False
+    since: float = 0.0
+
+
+class Pool:
+    """At most ``count`` processes, started when there is something to do, replaced when they die.
+
+    No lock and no queue is shared: a SIGKILL at any moment closes one pipe, which only its own worker used.
+
+    Args:
+        count: Processes at most.
+        make: Called in every new worker with ``arguments``; gives the function that does tasks. Importable.
+        preload: Modules that all workers need; imported once, before they are forked.
+        timeout: Seconds from the begin of a task until its worker is killed.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        make: Callable[..., Do],
+        arguments: Sequence[Any] = (),
+        *,
+        preload: Sequence[str] = (),
+        timeout: float | None = None,
+    ) -> None:
+        self.count, self.make, self.arguments, self.timeout = count, make, arguments, timeout
+        # a server that has imported everything once forks workers in milliseconds, and holds no threads that a fork breaks
+        self.context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+        if preload and hasattr(os, "fork"):
+            self.context.set_forkserver_preload(list(preload))
+        self.members: list[_Member] = []
+        self.stillborn = 0
+
+    def takes(self, *, brief: bool = False) -> bool:
+        """Whether there is room for a task now."""
+        return len(self.members) < self.count or self._choose(brief) is not None
+
+    def give(self, task: str, *arguments: Any, brief: bool = False) -> None:
+        """Hand a task to a worker without one, or put a brief one behind another brief one."""
+        self._bury()
+        member = self._choose(False) or (self._hire() if len(self.members) < self.count else self._choose(brief))
+        assert member is not None, "there is no room for a task"
+        if not member.tasks:
+            member.brief, member.since = brief, time.monotonic()
+        member.tasks.append(task)
+        with suppress(OSError):  # it has died just now: its answer says so
+            member.pipe.send(arguments)
+
+    def answers(self, seconds: float) -> Iterator[Answer]:
+        """What became of tasks, waiting at most so long for the first."""
+        busy = [member for member in self.members if member.tasks]
+        sources = [source for member in busy for source in (member.pipe, member.process.sentinel)]
+        events = wait(sources, self._patience(seconds))
+        for member in busy:
+            if member.pipe in events or member.process.sentinel in events:
+                yield from self._hear(member)
+            if member.tasks and self._left(member) <= 0:
+                member.process.kill()
+                yield from self._lost(member, late=True)
+
+    def close(self) -> None:
+        """Let every worker end; those with a task are killed."""
+        for member in self.members:
+            member.pipe.close()
+            if member.tasks:
+                member.process.kill()
+        for member in self.members:
+            member.process.join(JOIN)
+            if member.process.is_alive():
+                member.process.kill()
+                member.process.join()
+        self.members.clear()
+
+    def _choose(self, brief: bool) -> _Member | None:
+        idle = next((member for member in self.members if not member.tasks), None)
+        if idle is not None or not brief:
+            return idle
+        return next((member for member in self.members if member.brief and len(member.tasks) <= AHEAD), None)
+
+    def _bury(self) -> None:
+        """Forget workers that died while they had nothing to do."""
+        for member in [each for each in self.members if not each.tasks and not each.process.is_alive()]:
+            self.members.remove(member)
+            member.pipe.close()
+
+    def _hire(self) -> _Member:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=_serve, args=(theirs, self.make, self.arguments), daemon=True)
+        with _no_main_module():
+            process.start()
+        theirs.close()
+        self.members.append(_Member(process, ours))
+        return self.members[-1]
+
+    def _hear(self, member: _Member) -> Iterator[Answer]:
+        try:
+            while member.tasks and member.pipe.poll():  # what was said before a death counts
+                kind, value = member.pipe.recv()
+                member.since = time.monotonic()
+                if kind == "done":
+                    yield Answer(member.tasks.popleft(), value)
+                elif kind == "ready":
+                    member.ready, self.stillborn = True, 0
+                else:
+                    raise DataError(f"a worker could not start: {value}")
+        except (EOFError, OSError):
+            yield from self._lost(member)
+        else:
+            if member.tasks and not member.process.is_alive():
+                yield from self._lost(member)
+
+    def _lost(self, member: _Member, *, late: bool = False) -> Iterator[Answer]:
+        self.members.remove(member)
+        member.pipe.close()
+        member.process.join()
+        code = member.process.exitcode
+        if not member.ready:
+            self.stillborn += 1
+            if self.stillborn >= STILLBORN:
+                raise DataError(
+                    f"{STILLBORN} workers in a row ended before they did anything (exit code {code}); "
+                    "is there enough memory?"
+                )
+        for place, task in enumerate(member.tasks):
+            begun = member.ready and place == 0
+            yield Answer(task, exitcode=code, begun=begun, late=late and begun)
+
+    def _left(self, member: _Member) -> float:
+        """Seconds until its task is late; a worker that is still starting has all the time."""
+        if self.timeout is None or not member.ready:
+            return float("inf")
+        return member.since + self.timeout - time.monotonic()
+
+    def _patience(self, seconds: float) -> float:
+        return max(0.0, min([seconds, *(self._left(member) for member in self.members if member.tasks)]))
+
+
+def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    try:
+        do = make(*arguments)
+    except Exception as error:
+        pipe.send(("broken", " ".join(str(error).split())[:500]))
+        return
+    with suppress(EOFError, OSError):  # the parent has closed the pipe, or is gone
+        pipe.send(("ready", None))
+        while True:
+            given = pipe.recv()
+            pipe.send(("done", do(*given)))
+    os._exit(0)  # nothing is left to clean up, and torch takes a tenth of a second for it
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Workers do not import the user's script: they need nothing of it, and one without a main guard would run again."""
+    with _MAIN:
+        own = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = own

@@ -1,0 +1,40 @@
+"""One small study, run once for all tests that only look at it."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from grb.pipeline import Limits, Store, Study, plan, run
+from pipeline.parts import recipe
+
+
+@pytest.fixture(autouse=True)
+def same_number_of_threads() -> Iterator[None]:
+    """Jobs that run in this process set torch's number of threads: other tests get theirs back."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imported_once() -> None:
+    """The server that forks workers is started once per process: whichever test is first, it has imported everything."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["grb.pipeline.work", "torch._dynamo"])
+
+
+@pytest.fixture(scope="session")
+def study() -> Study:
+    return plan(recipe())
+
+
+@pytest.fixture(scope="session")
+def store(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Everything of :func:`study`; to be read only."""
+    made = Store(tmp_path_factory.mktemp("pipeline") / "store")
+    outcome = run(study.jobs.values(), made, limits=Limits(workers=0))
+    assert outcome.complete and outcome.done == len(study.jobs)
+    return made

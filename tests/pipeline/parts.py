@@ -1,0 +1,65 @@
+"""What the tests of the pipeline share: the smallest recipes, and a study that was run once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from grb.pipeline import Job, Recipe, Store, Study
+from grb.pipeline.recipe import parse_recipe
+
+TINY = """
+dataset: synth-tiny
+attacks: [rnd, fgsm]
+white_box: [fgsm]
+modes: [easy, full]
+repeats: 2
+iterations: 2
+training: {epochs: 3}
+"""
+# one training and nothing but cheap attacks without a model
+BARE = """
+dataset: synth-tiny
+modes: [full]
+repeats: 1
+training: {epochs: 1}
+"""
+
+
+def recipe(text: str = TINY, *, name: str = "tiny", **changes: object) -> Recipe:
+    return parse_recipe(text, name=name).changed(**changes)
+
+
+def bare(*attacks: object, **changes: object) -> Recipe:
+    """A recipe of these attacks, the plug-ins of this directory under their short names."""
+    listed = [_plugin(attack) for attack in attacks]
+    return recipe(BARE, attacks=listed, **changes)
+
+
+def _plugin(attack: object) -> dict[str, object]:
+    given = dict(attack) if isinstance(attack, dict) else {"name": attack}
+    return {**given, "name": f"pipeline.plugins:{given['name']}"}
+
+
+def copied(store: Store, path: Path) -> Store:
+    """The same records elsewhere, for a test that spoils them."""
+    shutil.copytree(store.path, path)
+    return Store(path)
+
+
+def of_kind(study: Study, *kinds: str) -> list[Job]:
+    return [job for job in study.jobs.values() if job.kind in kinds]
+
+
+def bits(store: Store, keys: Iterable[str]) -> dict[str, object]:
+    """All of the records but what clocks say."""
+    clocks = ("seconds", "cpu_seconds")
+    return {
+        key: (
+            {name: value for name, value in record.result.items() if name not in clocks},
+            {name: entry["sha256"] for name, entry in record.objects.items()},
+        )
+        for key in keys
+        for record in [store.read(key)]
+    }

@@ -1,0 +1,106 @@
+"""Methods that a user might bring along, and some that nobody should: named in recipes as ``pipeline.plugins:Class``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grb.attack import Scene
+from grb.graph import Adjacency, Graph, GraphEdit
+from grb.model.base import GraphModel
+
+
+def nothing(graph: Graph) -> GraphEdit:
+    none = torch.empty(2, 0, dtype=torch.int64)
+    return GraphEdit(graph.n, none, none)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Changes nothing, after a while."""
+
+    seconds: float = 0.0
+    number: int = 0
+    needs_model = False
+    version = 3
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        time.sleep(self.seconds)
+        return nothing(scene.graph)
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Raises what nobody foresaw."""
+
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        raise RuntimeError("the attack\nis broken")
+
+
+@dataclass(frozen=True)
+class Dying:
+    """Kills its own process, as often as ``marks`` has no file for it yet."""
+
+    marks: str
+    times: int = 1
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        done = len(list(Path(self.marks).iterdir()))
+        if done < self.times:
+            (Path(self.marks) / str(done)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return nothing(scene.graph)
+
+
+@dataclass(frozen=True)
+class Hungry:
+    """Takes memory and keeps it."""
+
+    megabytes: int
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        held = torch.ones(self.megabytes * 2**18)
+        time.sleep(20)
+        return nothing(scene.graph) if held.sum() else nothing(scene.graph)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Injects more than anybody may."""
+
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        n, new = scene.graph.n, scene.injection.nodes + 1
+        none = torch.empty(2, 0, dtype=torch.int64)
+        return GraphEdit(n, none, none, torch.zeros(new, scene.graph.num_features))
+
+
+class Linear(GraphModel):
+    """A model of the user's: features times a matrix."""
+
+    version = 2
+
+    def __init__(
+        self, in_features: int, out_features: int, scale: float = 1.0, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.params = {"in_features": in_features, "out_features": out_features, "scale": scale}
+        self.weight = nn.Parameter(torch.zeros(in_features, out_features))
+
+    def prepare(self, adj: Adjacency) -> Any:
+        return None
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return self.params["scale"] * (x @ self.weight)

@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grb import catalogue
+from grb.errors import DataError, GRBError, IntegrityError, UnknownName
+from grb.evaluator.matrix import CLEAN
+from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan, read_recipe, run
+from grb.pipeline.study import SURROGATE_SEED, closure, default_threat, paper_table, rows
+from grb.threat import Injection, Modification
+from helpers import needs_grb_cora
+from pipeline.parts import bare, bits, copied, of_kind, recipe
+
+# the plan
+
+
+def test_a_plan_has_every_measurement_once(study: Study) -> None:
+    """2 victims; clean; 2 attacks x 2 repeats x 2 modes; 1 white-box attack x 2 modes."""
+    places = [
+        (place.attack, place.defense, place.repeat, place.victim, place.knowledge, place.modes)
+        for place in study.places
+    ]
+    assert len(places) == len(set(places)) == 2 + 2 * (2 * 2 * 2) + 2 * 2
+    assert {place.defense for place in study.places} == {"gcn", "mlp"}
+    fits, attacks, scores = (of_kind(study, kind) for kind in ("fit", "attack", "score"))
+    assert len(fits) == 2 + 2 and len(attacks) == 2 * 2 * 2 + 2 * 2 and len(scores) == len(places)
+    assert {place.score for place in study.places} == {job.key for job in scores}
+
+
+def test_inputs_are_listed_before_their_users(study: Study) -> None:
+    seen: set[str] = set()
+    for key, job in study.jobs.items():
+        assert key == job.key and seen >= set(job.needs)
+        seen.add(key)
+
+
+def test_planning_again_gives_the_same_keys(study: Study) -> None:
+    assert list(plan(recipe()).jobs) == list(study.jobs)
+
+
+def test_each_repeat_has_a_surrogate_and_seed_of_its_own_and_no_victim_is_a_surrogate(study: Study) -> None:
+    fits = {job.key: job.seed for job in of_kind(study, "fit")}
+    transfer = [job for job in of_kind(study, "attack") if job.extra["knowledge"] == "transfer"]
+    assert {(job.seed, fits[job.inputs["surrogate"]]) for job in transfer} == {
+        (0, SURROGATE_SEED),
+        (1, SURROGATE_SEED + 1),
+    }
+    victims = {job.inputs["model"] for job in of_kind(study, "score")}
+    assert victims.isdisjoint(job.inputs["surrogate"] for job in transfer)
+
+
+def test_a_white_box_attack_is_scored_on_the_model_it_attacked_alone(study: Study) -> None:
+    for place in study.places:
+        if place.knowledge == "white-box":
+            score = study.jobs[place.score]
+            attack = study.jobs[score.data.chain[0]]
+            assert attack.inputs["surrogate"] == score.inputs["model"] and attack.extra["knowledge"] == "white-box"
+
+
+def test_an_attack_without_a_model_gets_none_and_trains_none() -> None:
+    study = plan(recipe(attacks=["rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
+    assert all(job.inputs == {} and job.extra["knowledge"] == "none" for job in of_kind(study, "attack"))
+    assert {job.seed for job in of_kind(study, "fit")} == {0}
+    assert {place.attack for place in study.places} == {"rnd", CLEAN}  # once, not once per surrogate
+
+
+def test_several_surrogates_are_told_apart() -> None:
+    study = plan(recipe(attacks=["fgsm", "rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
+    assert {place.attack for place in study.places} == {"fgsm from gcn", "fgsm from sgcn", "rnd", CLEAN}
+
+
+def test_limits_can_be_changed_and_varied() -> None:
+    study = plan(recipe(threat={"nodes": 3}, sweep={"edges_per_node": [1, 2], "nodes": [4]}, modes=["full"], repeats=1))
+    limits = {
+        (job.spec.name, job.extra["threat"]["nodes"], job.extra["threat"]["edges_per_node"])
+        for job in of_kind(study, "attack")
+        if job.extra["knowledge"] != "white-box"
+    }
+    usual = Injection.preset("synth-tiny", "full").edges_per_node
+    assert limits == {(name, nodes, edges) for name in ("rnd", "fgsm") for nodes, edges in [(3, 1), (3, 2), (4, usual)]}
+    assert {place.attack for place in study.places if place.knowledge == "transfer"} == {
+        f"{name} {limit}" for name in ("rnd", "fgsm") for limit in ("edges_per_node=1", "edges_per_node=2", "nodes=4")
+    }
+    white_box = [job for job in of_kind(study, "attack") if job.extra["knowledge"] == "white-box"]
+    assert {(job.extra["threat"]["nodes"], job.extra["threat"]["edges_per_node"]) for job in white_box} == {(3, usual)}
+
+
+def test_limits_of_a_modification() -> None:
+    study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
+    assert {tuple(job.extra["threat"].items()) for job in of_kind(study, "attack")} == {
+        (("kind", "modification"), ("edge_ratio", 0.05))
+    }
+    study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"], threat={"edges": 9, "per_node": 0.5}))
+    assert of_kind(study, "attack")[0].extra["threat"] == {"kind": "modification", "edges": 9, "per_node": 0.5}
+    assert default_threat("modification", study.dataset, "full") == Modification(edge_ratio=0.05)
+
+
+def test_gcn_and_mlp_are_in_every_table_once() -> None:
+    def defenses(*listed: object) -> list[str]:
+        study = plan(bare("Idle", defenses=list(listed)))
+        return [place.defense for place in study.places if place.attack == CLEAN]
+
+    assert defenses() == ["gcn", "mlp"]
+    assert sorted(defenses("mlp", "gcn", "gcn+ln")) == ["gcn", "gcn+ln", "mlp"]
+    assert sorted(defenses({"name": "gcn", "lr": 0.5})) == ["gcn", "gcn(lr=0.5)", "mlp"]
+    assert sorted(defenses("GCN", "RobustGCN", "gcn+LN")) == ["gcn", "gcn+ln", "mlp", "r-gcn"]
+
+
+def test_an_alias_is_the_same_job() -> None:
+    assert list(plan(recipe(attacks=["random", "FGSM"])).jobs) == list(plan(recipe(attacks=["rnd", "fgsm"])).jobs)
+
+
+def test_the_recipes_training_and_iterations_reach_the_jobs_and_give_way_to_a_specs_own(study: Study) -> None:
+    assert all(job.spec.params == {"epochs": 3} for job in of_kind(study, "fit"))
+    assert {job.spec.label for job in of_kind(study, "attack")} == {"rnd", "fgsm(iterations=2)"}
+    other = plan(recipe(attacks=[{"name": "fgsm", "iterations": 9}], defenses=[{"name": "gcn+ln", "epochs": 1}]))
+    assert {job.spec.params.get("iterations") for job in of_kind(other, "attack")} == {2, 9}
+    assert {job.spec.label for job in of_kind(other, "fit")} >= {"gcn+ln(epochs=1)", "gcn(epochs=3)"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"dataset": "synth-tinny"}, "Did you mean 'synth-tiny'"),
+        ({"defenses": ["gnc"]}, "Did you mean 'gcn'"),
+        ({"defenses": ["gcn+an"]}, "suffix"),
+        ({"attacks": ["pdg"]}, "Did you mean 'pgd'"),
+        ({"white_box": ["pdg"]}, "Did you mean 'pgd'"),
+        ({"surrogates": ["gnc"]}, "Did you mean 'gcn'"),
+        ({"training": {"epochz": 5}}, "epochz"),
+        ({"training": {"hidden_features": "wide"}}, "wide"),
+        ({"defenses": [{"name": "gcn", "hiden_features": [5]}]}, "hiden_features"),
+        ({"attacks": [{"name": "pgd", "iteration": 5}]}, "iteration"),
+        ({"attacks": [{"name": "rnd", "iterations": 5}]}, "has no iterations"),
+        ({"attacks": [{"name": "pgd", "n_inject_max": 5}]}, "limit"),
+        ({"threat": {"node": 5}}, "Did you mean 'nodes'"),
+        ({"threat": {"nodes": -5}}, "nodes is -5"),
+        ({"threat": {"nodes": "five"}}, "nodes is five"),
+        ({"threat": {"feature_range": 5}}, "does not take"),
+        ({"sweep": {"node": [5]}}, "Did you mean 'nodes'"),
+        ({"sweep": {"nodes": [2.5]}}, "nodes is 2.5"),
+        ({"attacks": ["no.such.module:Attack"]}, "cannot be found"),
+        ({"attacks": ["pipeline.plugins:Nobody"]}, "does not have"),
+        ({"defenses": ["pipeline.plugins:Nobody"]}, "does not have"),
+    ],
+)
+def test_everything_in_a_recipe_is_checked_before_anything_runs(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(GRBError, match=words):
+        plan(recipe(**changes))
+
+
+def test_other_versions_of_a_method_are_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from grb.attack.injection import FGSM, RND
+    from grb.defense.adversarial import AdversarialTraining
+    from grb.model.torch import GCN
+
+    made = recipe(defenses=["gcn+at"], white_box=[])
+    before = {key: job.spec.name for key, job in plan(made).jobs.items()}
+    for thing, touched in ((RND, {"rnd"}), (GCN, {"gcn", "gcn+at", "fgsm"}), (AdversarialTraining, {"gcn+at"})):
+        with monkeypatch.context() as patch:
+            patch.setattr(thing, "version", getattr(thing, "version", 1) + 1, raising=False)
+            after = plan(made).jobs
+        assert {before[key] for key in before.keys() - after.keys()} - {"score"} == touched
+    with monkeypatch.context() as patch:  # adversarial training uses FGSM
+        patch.setattr(FGSM, "version", 7, raising=False)
+        assert {before[key] for key in before.keys() - plan(made).jobs.keys()} >= {"gcn+at", "fgsm"}
+
+
+def test_needed_jobs_are_followed_to_their_roots(study: Study) -> None:
+    score = next(job for job in of_kind(study, "score") if job.data.chain)
+    attack = study.jobs[score.data.chain[0]]
+    wanted = {score.key, attack.key, score.inputs["model"], *attack.inputs.values()}
+    assert sorted(closure(study.jobs, [score.key])) == sorted(wanted)
+    with pytest.raises(DataError, match="is needed, but is not there"):
+        list(closure({score.key: score}, [score.key]))
+
+
+# shards
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 100])
+def test_shards_are_a_partition_of_the_measurements(study: Study, count: int) -> None:
+    shards = [study.shard(index, count) for index in range(1, count + 1)]
+    assert {place.score for shard in shards for place in shard.places} == {place.score for place in study.places}
+    assert sum(len(shard.places) for shard in shards) == len(study.places)
+    assert set().union(*(shard.jobs for shard in shards)) == set(study.jobs)
+    for shard in shards:
+        assert all(need in shard.jobs for job in shard.jobs.values() for need in job.needs)
+    attacks = [set(job.key for job in of_kind(shard, "attack")) for shard in shards]
+    if count == 2:  # hardly any edit is made twice
+        assert len(attacks[0] & attacks[1]) <= 2
+
+
+@pytest.mark.parametrize(("index", "count"), [(0, 2), (3, 2), (1, 0), (-1, 2)])
+def test_no_other_shards(study: Study, index: int, count: int) -> None:
+    with pytest.raises(DataError, match="the shard is"):
+        study.shard(index, count)
+
+
+def test_shards_run_apart_and_their_records_together_make_the_board(study: Study, store: Store, tmp_path: Path) -> None:
+    other = Store(tmp_path / "store")
+    for index in (1, 2):
+        assert run(study.shard(index, 2).jobs.values(), other, limits=Limits(workers=0)).complete
+    assert bits(other, study.jobs) == bits(store, study.jobs)
+    assert board(study, other).by_defense == board(study, store).by_defense
+
+
+# measurements
+
+
+def test_rows_are_what_the_records_say(study: Study, store: Store) -> None:
+    found = list(rows(study, store))
+    assert len(found) == sum(len(place.modes) for place in study.places)
+    by_score = {place.score: place for place in study.places}
+    for row in found:
+        record = store.read(row.facts["score"])
+        place = by_score[row.facts["score"]]
+        assert (row.attack, row.defense, row.repeat, row.victim) == (
+            place.attack,
+            place.defense,
+            place.repeat,
+            place.victim,
+        )
+        assert row.accuracy == record.result["accuracy"][row.mode] and row.changed == record.result["changed"][row.mode]
+        assert row.correct is not None and np.mean(row.correct) == pytest.approx(row.accuracy, abs=1e-12)
+        if row.attack != CLEAN:
+            assert row.facts["budget"] == store.read(row.facts["attack"]).result["budget"]
+
+
+def test_a_study_that_is_not_done_gives_what_there_is(study: Study, store: Store, tmp_path: Path) -> None:
+    partial = copied(store, tmp_path / "store")
+    places = [place for place in study.places if place.attack == "fgsm" and place.defense == "gcn"]
+    for place in places:
+        partial.record_path(place.score).unlink()
+    made = board(study, partial)
+    assert made.meta["planned"] - made.meta["measured"] == sum(len(place.modes) for place in places)
+    assert made.cell("fgsm", "gcn", "full") is None and made.cell("rnd", "gcn", "full") is not None
+    assert "weighted" not in made.by_defense["full"]["gcn"] and "gcn" not in made.ranks["full"]
+    assert made.ranks["full"]["mlp"] == (1, 1)
+
+
+def test_nothing_done_is_nothing_to_show(study: Study, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no score is in the store yet"):
+        board(study, Store(tmp_path / "empty"))
+
+
+def test_bits_of_other_targets_are_refused(study: Study, store: Store, tmp_path: Path) -> None:
+    spoilt = copied(store, tmp_path / "store")
+    key = study.places[0].score
+    record = spoilt.read(key)
+    spoilt.write(type(record)(key, record.job, {**record.result, "correct": {"full": "AAAA"}}, {}, record.provenance))
+    with pytest.raises(IntegrityError, match="no packed bits"):
+        list(rows(study, spoilt))
+
+
+def test_the_board_has_no_paper_column_on_synthetic_data(study: Study, store: Store) -> None:
+    made = board(study, store)
+    assert made.meta["synthetic"] and all(cell.paper is None for cell in made.cells)
+
+
+def test_published_values_are_those_of_the_table() -> None:
+    table = paper_table("grb-cora")
+    assert table["speit", "r-gcn+at", "full"] == (85.21, 0.41)  # Table 13, first row
+    assert len({defense for _, defense, _ in table}) == 10
+    with pytest.raises(DataError, match="the paper has no leaderboard of 'synth-cora'"):
+        paper_table("synth-cora")
+
+
+@needs_grb_cora
+def test_the_plan_of_table_13() -> None:
+    """12 victims, 10 surrogates; 5 attacks x 10 repeats x 4 modes and one white-box attack on each victim."""
+    study = plan(read_recipe("grb-cora"))
+    count = {kind: len(of_kind(study, kind)) for kind in ("fit", "attack", "score")}
+    assert count == {"fit": 12 + 10, "attack": 5 * 10 * 4 + 12 * 4, "score": 12 + 12 * (5 * 10 * 4) + 12 * 4}
+    table = paper_table("grb-cora")
+    named = {(place.attack, place.defense, mode) for place in study.places for mode in place.modes}
+    assert {key for key in table if key[0] != CLEAN} - named == set()
+
+
+# methods of the user's
+
+
+def test_a_recipe_runs_attacks_and_models_of_ones_own(tmp_path: Path) -> None:
+    study = plan(bare({"name": "Idle", "seconds": 0.01}, defenses=[{"name": "pipeline.plugins:Linear", "scale": 2.0}]))
+    label = "pipeline.plugins:Linear(scale=2.0)"
+    versions = {job.spec.name: job.version for job in study.jobs.values()}
+    assert versions["pipeline.plugins:Idle"] == 3 and versions["pipeline.plugins:Linear"] == 2
+    store = Store(tmp_path / "store")
+    outcome = run(study.jobs.values(), store, limits=Limits(workers=1))
+    assert outcome == Outcome(done=len(study.jobs))
+    made = board(study, store)
+    assert set(made.defenses) == {"gcn", "mlp", label} and made.attacks[-1] == CLEAN
+    assert {row.changed for row in rows(study, store)} == {0.0}  # an attack that changes nothing
+
+
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {
+        "grb.attacks": [metadata.EntryPoint("idle", "pipeline.plugins:Idle", "grb.attacks")],
+        "grb.models": [metadata.EntryPoint("linear", "pipeline.plugins:Linear", "grb.models")],
+    }
+    known = metadata.entry_points
+    monkeypatch.setattr(metadata, "entry_points", lambda **given: points.get(given.get("group", "")) or known(**given))
+    monkeypatch.setattr("pipeline.plugins.Linear.name", "linear", raising=False)
+    catalogue._plugins.cache_clear()
+
+
+def test_a_recipe_runs_plug_ins_under_their_names(plugin: None, tmp_path: Path) -> None:
+    study = plan(recipe(attacks=["idle"], defenses=["linear"], white_box=[], modes=["full"], repeats=1))
+    store = Store(tmp_path / "store")
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)) == Outcome(done=len(study.jobs))
+    assert set(board(study, store).defenses) == {"gcn", "linear", "mlp"}
+    with pytest.raises(UnknownName, match="Did you mean 'linear'"):
+        plan(recipe(defenses=["linaer"]))
+
+
+@pytest.fixture(autouse=True)
+def no_plugins_afterwards() -> Any:
+    yield
+    catalogue._plugins.cache_clear()
+
+
+def test_a_job_is_small(study: Study) -> None:
+    """Engines carry values of a few kilobytes, never graphs or weights."""
+    import pickle
+
+    assert max(len(pickle.dumps(job.plain())) for job in study.jobs.values()) < 4096
+    assert isinstance(next(iter(study.jobs.values())), Job)

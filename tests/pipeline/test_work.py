@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grb
+from grb import metric
+from grb.errors import BudgetError, DataError, IntegrityError
+from grb.graph import Graph, GraphEdit
+from grb.model.base import predict
+from grb.pipeline import Job, Limits, Store, Study, plan, run
+from grb.pipeline.work import TRACE, Recent, Worker, _labels, _trace, pack_bits, read_threat, threat_values, unpack_bits
+from grb.threat import Injection, Modification
+from grb.trainer.checkpoint import load_model
+from pipeline.parts import bare, bits, copied, of_kind
+
+# packed bits
+
+
+@given(st.lists(st.booleans(), max_size=200))
+def test_bits_come_back(values: list[bool]) -> None:
+    packed = pack_bits(np.array(values, dtype=bool))
+    assert unpack_bits(packed, len(values)).tolist() == values
+    json.dumps(packed)
+
+
+@pytest.mark.parametrize("text", ["", "no base64!", "AAAA", pack_bits(np.ones(100, dtype=bool)), None, 5])
+def test_bits_of_other_targets_are_refused(text: Any) -> None:
+    with pytest.raises(IntegrityError, match="bits"):
+        unpack_bits(text, 40)
+
+
+def test_a_bomb_of_bits_stays_small() -> None:
+    bomb = pack_bits(np.zeros(8 * 5_000_000, dtype=bool))
+    assert len(bomb) < 10_000
+    with pytest.raises(IntegrityError, match="7 bytes hold no 48 bits"):
+        unpack_bits(bomb, 48)
+
+
+# what a job gives
+
+
+def test_a_fit_gives_the_weights_of_the_same_training(store: Store, study: Study) -> None:
+    job = next(job for job in of_kind(study, "fit") if job.spec.name == "gcn" and job.seed == 0)
+    record = store.read(job.key)
+    dataset = grb.load_dataset("synth-tiny")
+    model = grb.train("gcn", dataset, seed=0, epochs=3)
+    loaded = load_model(store.find(record, "weights"))
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, loaded.state_dict()[name])
+    assert record.result["epochs"] == 3 and record.result["parameters"] == sum(p.numel() for p in model.parameters())
+    assert 0 <= record.result["val_score"] <= 1
+
+
+def test_an_attack_gives_the_edit_of_the_same_attack(store: Store, study: Study) -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    for job in of_kind(study, "attack"):
+        record = store.read(job.key)
+        edit = GraphEdit.load(store.find(record, "edit"))
+        surrogate = job.inputs.get("surrogate")
+        model = load_model(store.find(store.read(surrogate), "weights")) if surrogate else None
+        params = {} if job.spec.name == "rnd" else {"iterations": 2}
+        again = grb.run_attack(job.spec.name, model, dataset, mode=job.mode, seed=job.seed, **params)
+        assert torch.equal(edit.add, again.edit.add) and torch.equal(edit.new_x, again.edit.new_x)
+        assert record.result["budget"] == again.budget
+        assert len(record.result["loss"]) == len(record.result["kept"]) == record.result["steps"] <= TRACE
+
+
+def test_a_score_is_accuracy_and_share_of_changed_predictions(store: Store, study: Study) -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    for job in of_kind(study, "score"):
+        record = store.read(job.key)
+        model = load_model(store.find(store.read(job.inputs["model"]), "weights"))
+        graph = dataset.graph
+        for key in job.data.chain:
+            graph = graph.apply(GraphEdit.load(store.find(store.read(key), "edit")))
+        before, after = predict(model, dataset.graph).argmax(1), predict(model, graph).argmax(1)
+        modes = [job.mode] if job.mode else ["easy", "medium", "hard", "full"]
+        assert set(record.result["accuracy"]) == set(modes)
+        for mode in modes:
+            ids = dataset.test_ids(mode)
+            right = (after[ids] == dataset.labels[ids]).numpy()
+            assert record.result["accuracy"][mode] == pytest.approx(right.mean(), abs=1e-12)
+            assert record.result["changed"][mode] == pytest.approx(metric.changed(before[ids], after[ids]), abs=1e-12)
+            assert np.array_equal(unpack_bits(record.result["correct"][mode], len(ids)), right)
+
+
+def test_records_say_where_they_come_from(store: Store) -> None:
+    for record in store.records():
+        assert record.provenance["torch"] == str(torch.__version__) and record.provenance["grb"] == grb.__version__
+        assert record.provenance["cpu_seconds"] >= 0 and record.provenance["peak_megabytes"] > 10
+
+
+def test_a_nan_counts_as_wrong_whatever_the_other_logits_are() -> None:
+    class Broken(torch.nn.Module):
+        def prepare(self, adj: object) -> None: ...
+
+        def forward(self, x: torch.Tensor, op: object) -> torch.Tensor:
+            logits = torch.zeros(len(x), 3)
+            logits[0, 1] = torch.nan
+            logits[1, 2] = 1
+            return logits
+
+    graph = Graph(grb.load_dataset("synth-tiny").graph.adj, torch.zeros(grb.load_dataset("synth-tiny").num_nodes, 2))
+    assert _labels(Broken(), graph)[:3].tolist() == [-1, 2, 0]
+
+
+# the same again
+
+
+def test_computing_again_gives_the_same_bits(store: Store, study: Study, tmp_path: Path) -> None:
+    again = Store(tmp_path / "again")
+    run(study.jobs.values(), again, limits=Limits(workers=0))
+    assert bits(again, study.jobs) == bits(store, study.jobs)
+
+
+def test_a_job_that_is_done_is_only_read(store: Store, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(store)
+    monkeypatch.setattr(worker, "compute", lambda job: pytest.fail("it was computed again"))
+    for job in study.jobs.values():
+        assert worker.do(job) == store.read(job.key)
+
+
+def test_the_number_of_threads_is_the_jobs(store: Store, study: Study) -> None:
+    job = replace(of_kind(study, "score")[0], threads=2)
+    Worker(store).compute(job)
+    assert torch.get_num_threads() == 2
+
+
+# refusals
+
+
+def refused(job: Job, store: Store, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Worker(store).compute(job)
+
+
+def test_another_dataset_than_the_planned_one_is_refused(store: Store, study: Study) -> None:
+    job = of_kind(study, "fit")[0]
+    refused(replace(job, data=replace(job.data, fingerprint="0" * 64)), store, IntegrityError, "plan again")
+
+
+def test_other_presets_than_the_planned_ones_are_refused(store: Store, study: Study) -> None:
+    for job in (of_kind(study, "fit")[0], of_kind(study, "attack")[0]):
+        refused(replace(job, method={**job.method, "lr": 5}), store, IntegrityError, "other presets here")
+
+
+def test_an_edit_beyond_the_limits_is_no_result(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    (job,) = of_kind(plan(bare("Greedy")), "attack")
+    refused(job, store, BudgetError, "nodes are injected, but the threat model allows")
+    assert not list(store.keys())
+
+
+def test_changed_weights_and_edits_are_not_used(store: Store, study: Study, tmp_path: Path) -> None:
+    spoilt = copied(store, tmp_path / "store")
+    job = next(job for job in of_kind(study, "score") if job.data.chain)
+    for key, name in ((job.inputs["model"], "weights"), (job.data.chain[0], "edit")):
+        path = spoilt.find(spoilt.read(key), name)
+        data = path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        refused(job, spoilt, IntegrityError, f"artefact '{name}' .* has other bytes")
+        path.write_bytes(data)
+
+
+def test_training_on_an_edited_graph_is_refused(store: Store, study: Study) -> None:
+    edit = of_kind(study, "attack")[0].key
+    job = of_kind(study, "fit")[0]
+    refused(replace(job, data=job.data.with_edit(edit)), store, DataError, "not supported")
+
+
+# threat models
+
+
+@pytest.mark.parametrize(
+    "threat",
+    [
+        Injection(5, 3, (-1.0, 0.5)),
+        Modification(edge_ratio=0.1),
+        Modification(edges=7, allow=frozenset({"add"}), per_node=0.5),
+        Modification(edges=7, feature_nodes=2, feature_range=(0.0, 1.0), allow_isolate=False),
+    ],
+)
+def test_a_threat_model_comes_back_from_its_values(threat: Any) -> None:
+    again = read_threat(json.loads(json.dumps(threat_values(threat))))
+    assert type(again) is type(threat)
+    assert {**vars(again), "allow": None} == {**vars(threat), "allow": None}
+    assert set(getattr(again, "allow", ())) == set(getattr(threat, "allow", ()))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"kind": "theft"},
+        {"kind": "injection"},
+        {"kind": "injection", "nodes": "a", "edges_per_node": 1, "feature_range": [0, 1]},
+        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": [0]},
+        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": 5},
+        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": ["a", "b"]},
+        {"kind": "modification", "edges": 1, "edge_ratio": 0.1},
+        {"kind": "modification", "edges": 1, "allow": 5},
+        {"kind": "modification", "edges": 1, "colour": "red"},
+    ],
+)
+def test_no_threat_model_comes_of_anything_else(values: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        read_threat(values)
+
+
+# small parts
+
+
+def test_the_values_used_last_are_kept() -> None:
+    recent: Recent[int] = Recent(2)
+    made: list[str] = []
+
+    def get(key: str) -> int:
+        return recent.get(key, lambda: made.append(key) or len(made))  # type: ignore[func-returns-value]
+
+    assert [get(key) for key in "abacab"] == [1, 2, 1, 3, 1, 4]
+    assert made == ["a", "b", "c", "b"]
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=200))
+def test_a_trace_is_short_and_finite_and_keeps_its_ends(values: list[float]) -> None:
+    shown = _trace(values)
+    assert len(shown) <= TRACE and all(map(math.isfinite, shown))
+    if values and all(map(math.isfinite, values)):
+        assert shown[0] == round(values[0], 6) and shown[-1] == round(values[-1], 6)
