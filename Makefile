@@ -15,8 +15,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 # two xdist workers on two cores: one thread each, and no spinning while they wait
 TEST_ENV := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 WORKERS ?= 2
-# what make run does: RUN="train gcn --dataset grb-cora --seeds 5" changes it
-RUN ?= train gcn mlp --dataset synth-cora --seeds 3
+# what make run does: RUN="reproduce grb-cora --quick" changes it
+RUN ?= reproduce synth-cora
 
 .PHONY: help run test lint format stress bench clean
 help:

@@ -5,8 +5,8 @@
 ``memory``: GNNGuard, GNN-SVD and RobustGCN (and, with ``--models``, any other) train a few epochs with validation on a
 synthetic graph of flickr's size with a random half of its edges, with all, and with random ones up to four times as many,
 and are evaluated once. CPU seconds of the fastest epoch and of what comes before the first, memory of the loaded data, and
-peak memory from then on. ``bytes_per_edge`` is what each more edge than in the row above added to the peak: memory grows
-linearly if that does not rise. ``dense_gb`` is one N x N float32 matrix, of which a dense version needs at least one.
+peak memory from then on. ``bytes_per_edge`` is what each more edge than in the row above added to the peak; growth is
+linear if that stays bounded. ``dense_gb`` is one N x N float32 matrix, of which a dense version needs at least one.
 
 ``training``: CPU ms of the fastest iteration of adversarial training (Table 5: ten steps of FGSM, then one training step
 and validation) beside the fastest plain training epoch of the same model. ``allowed`` is 50 ms for gcn+at, and steps + 2

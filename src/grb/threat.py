@@ -127,7 +127,7 @@ class Modification:
 
         Args:
             dataset: Whose range of features (Table 12) to take.
-            targets: Attacked nodes; the features of 5 % of so many may change too.
+            targets: Attacked nodes; the features of 5 % of so many, or of one, may change too.
             feature_range: For a dataset that the papers do not have; without a range no feature may change.
         """
         row = preset("modification")["default"]
@@ -137,7 +137,7 @@ class Modification:
                 feature_range = (low, high)
             except UnknownName:
                 targets = 0
-        nodes = math.floor(row["feature_ratio"] * targets + 1e-9)
+        nodes = max(math.floor(row["feature_ratio"] * targets + 1e-9), min(targets, 1))
         return cls(edge_ratio=row["edge_ratio"], feature_nodes=nodes, feature_range=feature_range)
 
     def budget(self, graph: Graph) -> int:

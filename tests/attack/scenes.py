@@ -100,5 +100,7 @@ def same_edit(a: GraphEdit, b: GraphEdit) -> bool:
     """Bit for bit."""
     if (a.new_x is None) != (b.new_x is None) or a.n != b.n:
         return False
-    equal_x = a.new_x is None or b.new_x is None or torch.equal(a.new_x, b.new_x)
-    return equal_x and torch.equal(a.add, b.add) and torch.equal(a.drop, b.drop)
+    if (a.set_x is None) != (b.set_x is None):
+        return False
+    rows = ((a.new_x, b.new_x), (a.set_x, b.set_x), (a.set_ids, b.set_ids), (a.add, b.add), (a.drop, b.drop))
+    return all(first is None or second is None or torch.equal(first, second) for first, second in rows)

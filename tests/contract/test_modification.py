@@ -108,7 +108,7 @@ def test_promises(option: tuple[str, dict[str, Any]]) -> None:
     """Terminates, keeps the budget, uses it, touches nothing else, and repeats itself bit for bit."""
     attack = make(option)
 
-    @CASES
+    @(settings(CASES, max_examples=CASES.max_examples // 5) if option[1] else CASES)
     @given(scene=edge_scenes(), seed=st.integers(0, 2**31), training=st.booleans())
     def holds(scene: Scene, seed: int, training: bool) -> None:
         assert scene.model is not None

@@ -201,6 +201,9 @@ def test_the_difficulty_and_the_metric_change_what_is_shown(open_page, address, 
     shown = dict(zip([text.split()[0] for text in column(page, 0)], column(page, place)))
     assert float(shown["gcn"].split()[0]) == pytest.approx(lost, abs=0.06)
     assert column(page, heads(page).index("none"))[0] == "–"
+    page.select_option("#metric", "changed")
+    assert column(page, heads(page).index("none"))[0] == "–"
+    assert float(column(page, place)[0].split()[0]) > 0
     page.select_option("#metric", "difference")
     difference = 100 * boards[0].cell("fgsm", "gcn", "easy").accuracy.mean - 61.25
     shown = dict(zip([text.split()[0] for text in column(page, 0)], column(page, place)))

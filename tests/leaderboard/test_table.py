@@ -74,8 +74,10 @@ def test_no_drop_is_claimed_where_victims_cannot_be_told():
 
 
 def test_an_attack_costs_what_its_runs_cost_each_counted_once():
-    # two runs of 1 and 2 seconds, each scored on two defenses
-    assert table.costs(small())["pgd", "full", False] == 1.5
+    # a run of 1 second that two defenses met, and one of 2 seconds that only one met
+    values = {("pgd", "gcn"): [0.5, 0.7], ("pgd", "mlp"): [0.6]}
+    uneven = build_board(rows(values), dataset="d", scenario="injection", modes=("full",))
+    assert table.costs(uneven) == {("pgd", "full", False): 1.5}
     found = table.attack_table(small())
     assert found.headers[-1] == "CPU s"
     assert [row[0] for row in found.rows] == ["pgd", "rnd", "none"]

@@ -191,7 +191,7 @@ def test_shards_are_a_partition_of_the_measurements(study: Study, count: int) ->
     assert set().union(*(shard.jobs for shard in shards)) == set(study.jobs)
     for shard in shards:
         assert all(need in shard.jobs for job in shard.jobs.values() for need in job.needs)
-    attacks = [set(job.key for job in of_kind(shard, "attack")) for shard in shards]
+    attacks = [{job.key for job in of_kind(shard, "attack")} for shard in shards]
     if count == 2:  # hardly any edit is made twice
         assert len(attacks[0] & attacks[1]) <= 2
 

@@ -42,7 +42,7 @@ def tanh_margin(logits: Tensor, y: Tensor, scale: float = 1.0) -> Tensor:
 
 def typical_margin(logits: Tensor, y: Tensor) -> float:
     """The median margin, at least 1: logits of deep models are large, and a hyperbolic tangent of them is flat."""
-    return max(1.0, float(-margin(logits, y).median())) if len(y) else 1.0
+    return max(1.0, float(margin(logits.detach(), y).neg().median())) if len(y) else 1.0
 
 
 def masked_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:

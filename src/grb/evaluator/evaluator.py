@@ -85,12 +85,19 @@ class AttackEvaluator(_Evaluator):
         }
 
     def eval_attack(self, model_dict: Mapping[str, Any], adj_attack: Any, features_attack: Any) -> dict[str, float]:
-        """The same from a paper-era attack's ``(adj_attack, features_attack)``, turned back into an edit and checked."""
+        """The same from a paper-era attack's arrays, turned back into an edit and checked.
+
+        Args:
+            model_dict: Trained models or their files by name.
+            adj_attack: The attacked adjacency, [n + m, n + m].
+            features_attack: Of the m injected nodes, or of all n + m.
+        """
         rows = adj_attack.tocsr()
         adj, _ = adjacency_from_csr(rows.indptr, rows.indices, rows.data, rows.shape)
-        after = Graph(adj, torch.as_tensor(features_attack, dtype=torch.float32))
-        before = self.dataset.graph
-        edit = GraphEdit.between(Graph(before.adj, before.x), after)
+        before, x = self.dataset.graph, torch.as_tensor(features_attack, dtype=torch.float32)
+        if len(x) == adj.n - before.n:
+            x = torch.cat([self.dataset.features, x])
+        edit = GraphEdit.between(Graph(before.adj, self.dataset.features), Graph(adj, x))
         return self.evaluate(model_dict, edit)
 
 

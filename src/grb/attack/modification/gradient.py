@@ -326,20 +326,30 @@ class _ByAutograd:
         values[torch.searchsorted(wide.keys, both[0] * n + both[1])] = 0.0
         leaf = values.requires_grad_()
         with torch.enable_grad():
-            op = prepare(self.victim.model, Adjacency(wide.pattern, leaf))
-            logits = self.victim.model(self.victim.graph.x, op)[self.victim.targets]
+            logits = self._logits(Adjacency(wide.pattern, leaf))
             loss = self.victim.loss_of(logits, self.victim.labels).mean()
         if not loss.requires_grad:
-            raise DataError(
-                f"a {type(self.victim.model).__name__} gives no gradients for edges; "
-                "attack a surrogate that does, for instance gcn, and score this model as victim"
-            )
+            raise self._no_gradients()
         found: tuple[Tensor | None, ...] = torch.autograd.grad(loss, leaf, allow_unused=True)
         gradient = found[0]
         if gradient is None:  # a model that sees no edges
             return torch.zeros(pairs.shape[1], dtype=dtype)
         keys = torch.stack([pairs[0] * n + pairs[1], pairs[1] * n + pairs[0]])
         return gradient[torch.searchsorted(wide.keys, keys)].sum(0)
+
+    def _logits(self, adj: Adjacency) -> Tensor:
+        try:
+            op = prepare(self.victim.model, adj)
+        except RuntimeError as error:  # a preparation outside torch cannot take weights that ask for gradients
+            raise self._no_gradients() from error
+        logits: Tensor = self.victim.model(self.victim.graph.x, op)
+        return logits[self.victim.targets]
+
+    def _no_gradients(self) -> DataError:
+        return DataError(
+            f"a {type(self.victim.model).__name__} gives no gradients for edges; "
+            "attack a surrogate that does, for instance gcn, and score this model as victim"
+        )
 
     def block(self, rows: Tensor, columns: Tensor) -> Tensor:
         pairs = torch.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])

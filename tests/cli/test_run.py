@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from grb.pipeline import Store
+from pipeline.parts import TINY
+
+from .conftest import refusal
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(TINY.replace("[easy, full]", "[full]"))
+    return path
+
+
+def test_a_run_shows_the_leaderboard_and_running_again_resumes(grb, mine, tmp_path):
+    arguments = ["run", mine, "--store", tmp_path / "store", "--workers", "0"]
+    first = grb(*arguments)
+    assert first.exit_code == 0, first.stderr
+    assert all(word in first.stdout for word in ("gcn", "mlp", "rnd", "fgsm", "weighted", "white-box"))
+    assert "20 jobs done, 0 were there already" in first.stderr
+    again = grb(*arguments)
+    assert "0 jobs done, 20 were there already" in again.stderr and again.stdout == first.stdout
+
+
+def test_events_and_the_board_are_lines_of_json(grb, mine, tmp_path):
+    done = grb("run", mine, "--store", tmp_path / "store", "--workers", "0", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [line.get("event") for line in lines[:-1]]
+    assert kinds == ["started", "done"] * 20 and {len(line["key"]) for line in lines[:-1]} == {64}
+    assert "event" not in lines[-1]
+
+
+def test_a_shard_does_its_part(grb, mine, tmp_path):
+    for index, expected in ((1, "of 12 measurements"), (2, "")):
+        done = grb("run", mine, "--store", tmp_path / "store", "--workers", "0", "--shard", f"{index}/2")
+        assert done.exit_code == 0 and expected in done.stderr
+
+
+def test_failed_jobs_are_told_and_the_rest_is_shown(grb, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(TINY.replace("[rnd, fgsm]", "[rnd, 'pipeline.plugins:Failing']").replace("[easy, full]", "[full]"))
+    done = grb("run", path, "--store", tmp_path / "store", "--workers", "0", "--repeats", "1")
+    assert done.exit_code == 1
+    assert "failed: attack pipeline.plugins:Failing on synth-tiny full, seed 0: RuntimeError: the attack is broken" in (
+        done.stderr
+    )
+    assert "1 jobs failed and 2 wait for them; run again to try once more" in done.stderr
+    assert "rnd" in done.stdout and "Traceback" not in done.stderr
+    shown = grb("store", "ls", tmp_path / "store", "--failed")
+    assert "the attack is broken" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--workers", "-1"], "workers is -1"),
+        (["--timeout", "0"], "timeout is 0.0"),
+        (["--memory", "-5"], "memory is -5.0"),
+        (["--repeats", "0"], "--repeats is 0"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_makes_nothing(grb, mine, tmp_path, options, words):
+    done = grb("run", mine, "--store", tmp_path / "store", *options)
+    assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / "store").exists()
+
+
+def test_a_recipe_that_is_wrong_makes_nothing(grb, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(TINY + "defences: [gat]\n")
+    done = grb("run", path, "--store", tmp_path / "store")
+    assert done.exit_code == 2 and "Did you mean 'defenses'?" in refusal(done) and not (tmp_path / "store").exists()
+
+
+SLOW = """
+dataset: synth-tiny
+modes: [full]
+repeats: 1
+training: {epochs: 1}
+attacks:
+  - {name: "pipeline.plugins:Idle", seconds: SECONDS}
+  - {name: "pipeline.plugins:Idle", seconds: SECONDS, number: 1}
+"""
+
+
+@pytest.mark.parametrize(("interrupts", "seconds"), [(1, 4), (2, 60)])
+def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, interrupts, seconds):
+    """In a process of its own, with a signal to its whole group as a terminal sends it."""
+    path, store = tmp_path / "slow.yaml", Store(tmp_path / "store")
+    path.write_text(SLOW.replace("SECONDS", str(seconds)))
+    command = [sys.executable, "-m", "grb", "run", str(path), "--store", str(store.path), "--workers", "1", "--json"]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        for line in running.stdout:
+            event = json.loads(line)
+            if event["event"] == "started" and "Idle" in event["job"]:
+                break
+        first = event["key"]
+        time.sleep(0.5)
+        start = time.monotonic()
+        for _ in range(interrupts):
+            os.killpg(running.pid, signal.SIGINT)
+            time.sleep(0.5)
+        rest = [json.loads(line) for line in running.stdout]
+        words = running.stderr.read()
+    assert running.returncode == 130, words
+    assert "interrupted" in words and "Traceback" not in words
+    attacks = [record.key for record in store.records() if record.job.kind == "attack"]
+    if interrupts == 1:
+        assert attacks == [first] and {"event": "done", "key": first} in [
+            {name: line.get(name) for name in ("event", "key")} for line in rest
+        ]
+    else:
+        assert attacks == [] and time.monotonic() - start < 30
+    assert store.verify() == [] and not list((store.path / "claims").glob("*"))

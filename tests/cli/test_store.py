@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from grb.pipeline import Limits, Store, plan, run
+from grb.pipeline.store import STALE_SECONDS
+from pipeline.parts import TINY, recipe
+
+from .conftest import refusal
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> Path:
+    """A store with everything of the tiny recipe on one difficulty; to be read only."""
+    path = tmp_path_factory.mktemp("cli-store") / "store"
+    study = plan(recipe(modes=["full"]))
+    assert run(study.jobs.values(), Store(path), limits=Limits(workers=0)).done == 20
+    return path
+
+
+@pytest.fixture
+def own(filled, tmp_path) -> Path:
+    shutil.copytree(filled, tmp_path / "own")
+    return tmp_path / "own"
+
+
+@pytest.fixture
+def mine(tmp_path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(TINY.replace("[easy, full]", "[full]"))
+    return path
+
+
+def a_record(path: Path, kind: str = "score") -> Path:
+    store = Store(path)
+    return store.record_path(next(record.key for record in store.records() if record.job.kind == kind))
+
+
+# ls
+
+
+def test_ls_counts_and_lists(grb, grb_json, filled):
+    shown = grb("store", "ls", filled).stdout
+    assert "20 records in" in shown and all(kind in shown for kind in ("fit", "attack", "score", "synth-tiny"))
+    fits = grb_json("store", "ls", filled, "--kind", "fit")
+    assert len(fits) == 4 and {each["job"]["kind"] for each in fits} == {"fit"}
+    assert "3 epochs, val" in grb("store", "ls", filled, "--kind", "fit").stdout
+    assert "nodes 9" in grb("store", "ls", filled, "--kind", "attack").stdout
+    assert grb_json("store", "ls", filled, "--failed") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ls", "nowhere"], "no store nowhere"),
+        (["gc", "nowhere"], "no store nowhere"),
+        (["verify", "nowhere"], "no store nowhere"),
+        (["export", "nowhere"], "no store nowhere"),
+        (["verify", "nowhere.zip"], "no bundle nowhere.zip"),
+        (["import", "nowhere.zip", "--store", "s"], "no bundle nowhere.zip"),
+        (["ls", "."], "neither empty nor a store"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(grb, arguments, words, tmp_path, monkeypatch):
+    (tmp_path / "thesis.tex").write_text("")
+    monkeypatch.chdir(tmp_path)
+    done = grb("store", *arguments)
+    assert done.exit_code == 2 and words in refusal(done)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_unknown_kinds_are_refused(grb, filled):
+    assert "--kind is 'dance'" in refusal(grb("store", "ls", filled, "--kind", "dance"))
+
+
+def test_a_damaged_record_is_exit_code_3(grb, own):
+    a_record(own).write_text("{torn")
+    for command in ("ls", "gc"):
+        done = grb("store", command, own)
+        assert done.exit_code == 3 and "damaged" in refusal(done)
+
+
+# gc
+
+
+def test_gc_removes_only_garbage_and_can_be_asked_first(grb, grb_json, own):
+    lost = own / "objects" / "ab.npz.part"
+    lost.write_text("half")
+    os.utime(lost, (time.time() - STALE_SECONDS - 10,) * 2)
+    assert grb_json("store", "gc", own, "--dry-run") == {"files": 1, "bytes": 4, "removed": False} and lost.exists()
+    assert grb_json("store", "gc", own) == {"files": 1, "bytes": 4, "removed": True} and not lost.exists()
+    assert grb("store", "verify", own).exit_code == 0
+    assert "0 files" in grb("store", "gc", own).stderr
+
+
+# verify
+
+
+def test_verify_computes_again(grb_json, filled):
+    found = grb_json("store", "verify", filled, "--rerun", "2", "--seed", "1")
+    assert found["records"] == 20 and found["problems"] == []
+    assert len(found["recomputed"]) >= 4 and all(each["equal"] for each in found["recomputed"])
+
+
+def test_verify_computes_one_record_again(grb, grb_json, filled):
+    key = a_record(filled, "fit").stem
+    (one,) = grb_json("store", "verify", filled, "--key", key[:10])["recomputed"]
+    assert one["key"] == key and one["equal"]
+    assert "20 records of" in refusal(grb("store", "verify", filled, "--key", ""))  # every key begins with nothing
+
+
+def test_changed_bytes_are_exit_code_3(grb, own):
+    store = Store(own)
+    record = next(record for record in store.records() if record.job.kind == "fit")
+    path = store.find(record, "weights")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    done = grb("store", "verify", own)
+    assert done.exit_code == 3 and "other bytes" in done.stderr and "error: 1 records are not what they say" in done.stderr
+
+
+def test_a_forged_number_is_exit_code_3_when_computed_again(grb, own):
+    path = a_record(own)
+    values = json.loads(path.read_text())
+    values["result"]["changed"] = dict.fromkeys(values["result"]["changed"], 0.987)
+    del values["sha256"]
+    path.write_text(json.dumps(values))
+    assert grb("store", "verify", own).exit_code == 0  # nothing says that it is wrong
+    done = grb("store", "verify", own, "--key", path.stem)
+    assert done.exit_code == 3 and "its changed is" in done.stderr and "1 gave other results" in done.stderr
+
+
+def test_code_is_imported_only_if_trusted(grb, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(TINY.replace("[rnd, fgsm]", "['pipeline.plugins:Idle']").replace("[easy, full]", "[full]"))
+    assert grb("run", path, "--store", tmp_path / "s", "--workers", "0", "--repeats", "1").exit_code == 0
+    done = grb("store", "verify", tmp_path / "s", "--rerun", "99")
+    assert done.exit_code == 3 and "--trust-code" in done.stderr
+    assert grb("store", "verify", tmp_path / "s", "--rerun", "99", "--trust-code").exit_code == 0
+
+
+# bundles
+
+
+def test_a_bundle_is_verified_and_taken_in_elsewhere(grb, grb_json, filled, tmp_path):
+    bundle = tmp_path / "bundle.zip"
+    written = grb_json("store", "export", filled, "-o", bundle)
+    assert written == {"file": str(bundle), "records": 20, "bytes": bundle.stat().st_size}
+    assert grb_json("store", "verify", bundle, "--rerun", "1")["records"] == 20
+    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 20
+    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 0
+    assert grb("store", "verify", tmp_path / "new").exit_code == 0
+
+
+def test_a_bundle_of_one_recipe(grb_json, filled, mine, tmp_path):
+    bundle = tmp_path / "bundle.zip"
+    count = grb_json("store", "export", filled, "-o", bundle, "--recipe", mine, "--repeats", "1")["records"]
+    assert 10 < count < 20 and grb_json("store", "verify", bundle)["problems"] == []
+
+
+def test_a_spoilt_bundle_is_not_taken_in(grb, filled, own, tmp_path):
+    store = Store(own)
+    record = next(record for record in store.records() if record.job.kind == "fit")
+    bundle = tmp_path / "bundle.zip"
+    assert grb("store", "export", own, "-o", bundle).exit_code == 0
+    data = bundle.read_bytes()
+    name = f"{record.objects['weights']['sha256']}.safetensors".encode()
+    bundle.write_bytes(data.replace(name, name[:10] + b"0" * 4 + name[14:]))
+    done = grb("store", "import", bundle, "--store", tmp_path / "new")
+    assert done.exit_code == 3 and "is not taken in" in refusal(done) and not (tmp_path / "new").exists()
+
+
+# tables
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+def test_scores_are_exported_as_tables(grb_json, filled, mine, tmp_path, suffix):
+    path = tmp_path / f"scores{suffix}"
+    # clean 2 x all four difficulties of which one was asked for; rnd, fgsm x 2 repeats x 2 victims; 2 white-box
+    assert grb_json("store", "export", filled, "--recipe", mine, "-o", path)["records"] == 12
+    text = path.read_text()
+    if suffix == ".csv":
+        rows = list(csv.DictReader(text.splitlines()))
+    else:
+        rows = json.loads(text) if suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+    assert len(rows) == 12 and {row["attack"] for row in rows} == {"none", "rnd", "fgsm"}
+    assert {row["knowledge"] for row in rows} == {"none", "transfer", "white-box"}
+    first = rows[0]
+    record = next(record for record in Store(filled).records() if record.key.startswith(first["key"]))
+    assert float(first["accuracy"]) == pytest.approx(record.result["accuracy"][first["mode"]], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-o", "scores.csv"], "a table needs --recipe"),
+        (["-o", "scores.xls", "--recipe", "MINE"], ".zip, .csv, .json or .jsonl is needed"),
+        (["-o", "scores.csv", "--recipe", "synth-tiny"], "has no score of recipe 'synth-tiny' yet"),
+        (["-o", "missing/deep/\0/scores.csv", "--recipe", "MINE"], ""),
+    ],
+)
+def test_no_other_exports(grb, filled, mine, tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    if "\0" in options[1]:
+        pytest.skip("no shell passes such a name")
+    done = grb("store", "export", filled, *(str(mine) if option == "MINE" else option for option in options))
+    assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / options[1]).exists()
