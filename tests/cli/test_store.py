@@ -21,7 +21,7 @@ def filled(tmp_path_factory) -> Path:
     """A store with everything of the tiny recipe on one difficulty; to be read only."""
     path = tmp_path_factory.mktemp("cli-store") / "store"
     study = plan(recipe(modes=["full"]))
-    assert run(study.jobs.values(), Store(path), limits=Limits(workers=0)).done == 20
+    assert run(study.jobs.values(), Store(path), limits=Limits(workers=0)).done == 22
     return path
 
 
@@ -48,7 +48,7 @@ def a_record(path: Path, kind: str = "score") -> Path:
 
 def test_ls_counts_and_lists(grb, grb_json, filled):
     shown = grb("store", "ls", filled).stdout
-    assert "20 records in" in shown and all(kind in shown for kind in ("fit", "attack", "score", "synth-tiny"))
+    assert "22 records in" in shown and all(kind in shown for kind in ("fit", "attack", "score", "synth-tiny"))
     fits = grb_json("store", "ls", filled, "--kind", "fit")
     assert len(fits) == 4 and {each["job"]["kind"] for each in fits} == {"fit"}
     assert "3 epochs, val" in grb("store", "ls", filled, "--kind", "fit").stdout
@@ -105,7 +105,7 @@ def test_gc_removes_only_garbage_and_can_be_asked_first(grb, grb_json, own):
 
 def test_verify_computes_again(grb_json, filled):
     found = grb_json("store", "verify", filled, "--rerun", "2", "--seed", "1")
-    assert found["records"] == 20 and found["problems"] == []
+    assert found["records"] == 22 and found["problems"] == []
     assert len(found["recomputed"]) >= 4 and all(each["equal"] for each in found["recomputed"])
 
 
@@ -113,7 +113,7 @@ def test_verify_computes_one_record_again(grb, grb_json, filled):
     key = a_record(filled, "fit").stem
     (one,) = grb_json("store", "verify", filled, "--key", key[:10])["recomputed"]
     assert one["key"] == key and one["equal"]
-    assert "20 records of" in refusal(grb("store", "verify", filled, "--key", ""))  # every key begins with nothing
+    assert "22 records of" in refusal(grb("store", "verify", filled, "--key", ""))  # every key begins with nothing
 
 
 def test_changed_bytes_are_exit_code_3(grb, own):
@@ -151,9 +151,9 @@ def test_code_is_imported_only_if_trusted(grb, tmp_path):
 def test_a_bundle_is_verified_and_taken_in_elsewhere(grb, grb_json, filled, tmp_path):
     bundle = tmp_path / "bundle.zip"
     written = grb_json("store", "export", filled, "-o", bundle)
-    assert written == {"file": str(bundle), "records": 20, "bytes": bundle.stat().st_size}
-    assert grb_json("store", "verify", bundle, "--rerun", "1")["records"] == 20
-    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 20
+    assert written == {"file": str(bundle), "records": 22, "bytes": bundle.stat().st_size}
+    assert grb_json("store", "verify", bundle, "--rerun", "1")["records"] == 22
+    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 22
     assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 0
     assert grb("store", "verify", tmp_path / "new").exit_code == 0
 
@@ -161,7 +161,7 @@ def test_a_bundle_is_verified_and_taken_in_elsewhere(grb, grb_json, filled, tmp_
 def test_a_bundle_of_one_recipe(grb_json, filled, mine, tmp_path):
     bundle = tmp_path / "bundle.zip"
     count = grb_json("store", "export", filled, "-o", bundle, "--recipe", mine, "--repeats", "1")["records"]
-    assert 10 < count < 20 and grb_json("store", "verify", bundle)["problems"] == []
+    assert 10 < count < 22 and grb_json("store", "verify", bundle)["problems"] == []
 
 
 def test_a_spoilt_bundle_is_not_taken_in(grb, filled, own, tmp_path):
@@ -202,12 +202,9 @@ def test_scores_are_exported_as_tables(grb_json, filled, mine, tmp_path, suffix)
         (["-o", "scores.csv"], "a table needs --recipe"),
         (["-o", "scores.xls", "--recipe", "MINE"], ".zip, .csv, .json or .jsonl is needed"),
         (["-o", "scores.csv", "--recipe", "synth-tiny"], "has no score of recipe 'synth-tiny' yet"),
-        (["-o", "missing/deep/\0/scores.csv", "--recipe", "MINE"], ""),
     ],
 )
 def test_no_other_exports(grb, filled, mine, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
-    if "\0" in options[1]:
-        pytest.skip("no shell passes such a name")
     done = grb("store", "export", filled, *(str(mine) if option == "MINE" else option for option in options))
     assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / options[1]).exists()
