@@ -196,6 +196,17 @@ def test_models_without_stages_get_the_full_forward_and_the_record_says_so() -> 
     )
 
 
+@pytest.mark.parametrize("name", ["gcn", "gcn-svd"])
+def test_each_graph_is_prepared_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The eigenvectors of GCN-SVD are most of an attack on it; with stages that cannot be used they were made twice."""
+    model = make((name, SMALL))
+    seen: list[int] = []
+    prepare = type(model).prepare
+    monkeypatch.setattr(type(model), "prepare", lambda self, adj: seen.append(adj.n) or prepare(self, adj))
+    run_attack(FGSM(n_epoch=2), scene_of(PATH, range(4), model, nodes=3), seed=0)
+    assert seen == [PATH.n, PATH.n + 3]
+
+
 def test_a_black_box_is_attacked_in_evaluation_mode() -> None:
     inside = make(("gcn", {**SMALL, "dropout": 0.9}))
     edits = []

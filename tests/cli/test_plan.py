@@ -52,7 +52,9 @@ def test_shards_are_parts_of_the_plan(grb_json, mine, tmp_path):
 def test_the_table_says_what_is_guessed(grb, mine, tmp_path):
     done = grb("plan", mine, "--store", tmp_path / "store")
     assert done.exit_code == 0 and "~" in done.stdout and "guessed" in done.stderr
-    assert [word in done.stdout for word in ("fit", "attack", "score", "CPU time", "disk MB", "memory MB")] == [True] * 6
+    assert [word in done.stdout for word in ("fit", "attack", "score", "CPU time", "disk MB", "memory MB")] == [
+        True
+    ] * 6
 
 
 @pytest.mark.parametrize(

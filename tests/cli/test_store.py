@@ -122,7 +122,9 @@ def test_changed_bytes_are_exit_code_3(grb, own):
     path = store.find(record, "weights")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     done = grb("store", "verify", own)
-    assert done.exit_code == 3 and "other bytes" in done.stderr and "error: 1 records are not what they say" in done.stderr
+    assert (
+        done.exit_code == 3 and "other bytes" in done.stderr and "error: 1 records are not what they say" in done.stderr
+    )
 
 
 def test_a_forged_number_is_exit_code_3_when_computed_again(grb, own):

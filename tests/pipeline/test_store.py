@@ -381,8 +381,8 @@ def test_only_one_of_many_gets_a_claim(own: Store) -> None:
 @pytest.mark.parametrize(
     ("words", "age", "free"),
     [
-        (f"{HERE} {os.getpid()}", 0, False),
-        (f"{HERE} {os.getpid()}", STALE_SECONDS + 10, True),
+        ("me", 0, False),
+        ("me", STALE_SECONDS + 10, True),
         (f"{HERE} 1", 0, False),
         ("another-host 1", 0, False),
         ("another-host 1", STALE_SECONDS - 10, False),
@@ -396,7 +396,8 @@ def test_only_one_of_many_gets_a_claim(own: Store) -> None:
     ],
 )
 def test_a_claim_is_kept_while_somebody_may_be_behind_it(own: Store, words: str, age: float, free: bool) -> None:
-    claimed_by(own, words, age)
+    # a parameter must not hold a process id: test workers would collect different tests
+    claimed_by(own, f"{HERE} {os.getpid()}" if words == "me" else words, age)
     assert own.claim(job().key) is free
 
 

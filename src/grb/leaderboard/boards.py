@@ -127,7 +127,8 @@ def _planned(
             try:
                 study = plan(recipe, threads=setting.threads, device=setting.device, data_dir=data_dir)
             except MissingDataset as error:
-                on_skip(f"recipe '{recipe.name}' is left out: {error}")
+                on_skip(f"recipes on '{recipe.dataset}' are left out: {error}")
+                settings -= {each for each in settings if each.dataset == recipe.dataset}  # asked for once is enough
                 return found
             measured = {place for place in study.places if store.has(place.score)}
             if measured:
