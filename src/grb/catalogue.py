@@ -103,7 +103,8 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         ),
         "rnd-edges": Entry("grb.attack.modification.random:RND", "modification: random edges go", ("rand-edges",)),
         "dice": Entry(
-            "grb.attack.modification.dice:DICE", "modification: edges inside classes go, between them come (Waniek 2018)"
+            "grb.attack.modification.dice:DICE",
+            "modification: edges inside classes go, between them come (Waniek 2018)",
         ),
         "fga": Entry("grb.attack.modification.fga:FGA", "modification: greedy by exact gradients (Chen et al. 2018)"),
         "flip": Entry(

@@ -47,7 +47,7 @@ def study_of(method: str) -> Study:
     summary = entries("attack")[name].summary
     scenario = next((each for each in SCENARIOS if summary.startswith(each)), SCENARIOS[0])
     threat = MODIFICATION if scenario == "modification" else {}
-    few |= {"iterations": 30, "training": {"epochs": 20}}  # against a surrogate that has learnt something
+    few |= {"iterations": 6, "training": {"epochs": 20}}  # against a surrogate that has learnt something
     return plan(Recipe("golden", "synth-tiny", scenario=scenario, attacks=(Spec(name),), threat=threat, **few))
 
 

@@ -35,7 +35,9 @@ def test_numbers_move_only_with_the_version(method: str) -> None:
     golden = GOLDEN[method]
     assert version_of(method) == golden["version"], f"{method} has another version: {RENEW.format(name=name)}"
     difference = compare(golden, values_of(method))
-    assert not difference, f"{method}: {difference}; if that is on purpose, raise its version and {RENEW.format(name=name)}"
+    assert not difference, (
+        f"{method}: {difference}; if that is on purpose, raise its version and {RENEW.format(name=name)}"
+    )
 
 
 def compare(golden: dict[str, Any], found: dict[str, Any]) -> str:

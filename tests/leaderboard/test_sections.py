@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grb.leaderboard.palette import STEPS
@@ -79,6 +79,7 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=100)
 @given(st.dictionaries(st.text(max_size=8), values, max_size=5))
 def test_anything_that_json_holds_is_shown_as_rectangular_tables_of_text(analysis):
     for section in sections(analysis):

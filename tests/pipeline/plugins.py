@@ -37,6 +37,19 @@ class Idle:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """Changes nothing, and writes a line whenever it is asked to."""
+
+    log: str
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        with open(self.log, "ab", buffering=0) as stream:
+            stream.write(f"{generator.initial_seed()}\n".encode())
+        return nothing(scene.graph)
+
+
+@dataclass(frozen=True)
 class Failing:
     """Raises what nobody foresaw."""
 

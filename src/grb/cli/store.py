@@ -127,7 +127,13 @@ def verify(
     with _place(store) as place:
         problems = place.verify()
         count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
-        keys = [_whole(place, key)] if key is not None else choose(place, rerun, seed=seed) if rerun > 0 and not problems else []
+        keys = (
+            [_whole(place, key)]
+            if key is not None
+            else choose(place, rerun, seed=seed)
+            if rerun > 0 and not problems
+            else []
+        )
         compared = compute_again(
             place,
             keys,

@@ -182,7 +182,7 @@ class _Crew:
 
     def run(self) -> None:
         preload = ["grb.pipeline.work"]
-        if any(job.kind != "score" for job in self.todo.waiting.values()):
+        if any(job.kind == "fit" or "surrogate" in job.inputs for job in self.todo.waiting.values()):
             preload.append("torch._dynamo")  # imported by the first optimiser, which takes each worker seconds
         arguments = [str(self.store.path.absolute()), self.limits.memory]
         with _worker_environment():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from scipy import stats
@@ -160,10 +162,11 @@ def test_blocks_hold_the_same_numbers(score: object) -> None:
     torch.testing.assert_close(made.add_block(rows, columns).flatten(), made.adds(pairs))
 
 
-@pytest.mark.parametrize("n", [60, 300, 500])
-def test_the_fast_ranking_is_that_of_all_eigenvalues(n: int) -> None:
+@pytest.mark.parametrize(("n", "dim"), [(60, 6), (300, 32), (500, 32)])
+def test_the_fast_ranking_is_that_of_all_eigenvalues(n: int, dim: int) -> None:
     graph = random_graph(n, density=5 / n, seed=n)
-    made = [WalkResidual(estimate=estimate)(ground_of(graph)) for estimate in ("dense", "fast")]  # type: ignore[arg-type]
+    estimates: tuple[Any, ...] = ("dense", "fast")
+    made = [WalkResidual(dim=dim, estimate=estimate)(ground_of(graph)) for estimate in estimates]
     pairs = torch.tensor(pairs_of(n)).T
     present = graph.adj.has(pairs)
     some = torch.randperm(int((~present).sum()), generator=torch.Generator().manual_seed(0))[:2000]
@@ -179,15 +182,6 @@ def test_flips_between_nodes_of_one_component_leave_eigenvalue_one_alone() -> No
     op = _walk(graph.adj)
     torch.testing.assert_close(op @ vectors, vectors)
     torch.testing.assert_close(vectors.T @ vectors, torch.eye(vectors.shape[1], dtype=torch.float64))
-
-
-def test_diagonals_of_large_graphs_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = random_graph(300, density=0.02, seed=7)
-    exact = WalkResidual(estimate="fast")(ground_of(graph))
-    monkeypatch.setattr("grb.attack.modification.spectrum.EXACT_DIAGONAL", 10)
-    rough = WalkResidual(estimate="fast")(ground_of(graph))
-    edges = graph.adj.edges()
-    assert stats.spearmanr(exact.drops(edges).numpy(), rough.drops(edges).numpy()).statistic > 0.9
 
 
 def test_both_change_as_many_edges_as_they_may_even_if_all_nodes_are_targets() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, convert
 
 # nodes up to which betweenness is exact, and sources from which it is estimated above
@@ -59,12 +62,17 @@ def _dependencies(op: CSR, sources: Tensor, dtype: torch.dtype = torch.float32) 
     zero = torch.empty_like(front)  # as numbers, because a product with booleans is several times slower
     while True:
         front = (op @ front).mul_(torch.eq(paths, 0.0, out=zero))
-        if not float(front.sum()):
+        reached = float(front.sum())
+        if not math.isfinite(reached):  # more shortest paths than a short number can count
+            if dtype == torch.float64:
+                raise DataError(
+                    "betweenness: the graph has more shortest paths than numbers can count; choose deg or eigen"
+                )
+            return _dependencies(op, sources, torch.float64)
+        if not reached:
             break
         paths += front
         levels.append(front)
-    if not paths.isfinite().all():  # more shortest paths than a short number can count
-        return _dependencies(op, sources, torch.float64)
     total = torch.zeros(op.shape[0], dtype=torch.float64)
     shares = torch.zeros_like(paths)
     for level in range(len(levels) - 1, 1, -1):

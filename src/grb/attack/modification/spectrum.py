@@ -10,7 +10,7 @@ Isolated nodes belong to eigenvalue 0 and stay there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -23,9 +23,8 @@ from grb.attack.modification.centrality import components
 from grb.attack.modification.scores import Pairwise
 from grb.graph import CSR, Adjacency, normalise
 
-# nodes up to which all eigenvalues are computed unless told otherwise, and up to which diagonals are exact
-DENSE, EXACT_DIAGONAL = 500, 20_000
-PROBES = 128
+# nodes up to which all eigenvalues are computed unless told otherwise
+DENSE = 500
 # numbers in one block of columns of a polynomial
 BLOCK = 2**19
 
@@ -54,7 +53,10 @@ class FilterChange:
     self_loops: bool = False
 
     def __call__(self, ground: Ground) -> PairScores:
-        return _Traces.of(ground.adj, self.self_loops, self.estimate == "exact")
+        exact = self.estimate == "exact"
+        made = _Traces.of(ground.adj, self.self_loops, exact)
+        # the change that counts is that from the clean graph, not from the last flip
+        return replace(made, clean=_Traces.of(ground.clean.adj, self.self_loops, exact).total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,7 @@ class _Traces(Pairwise):
     degrees: Tensor  # loops included, [n]
     sums: Tensor  # over neighbours, of inverse degrees, [n]
     total: float  # trace of the square
+    clean: float  # the same before the attack
     loops: float
     exact: bool
 
@@ -72,10 +75,10 @@ class _Traces(Pairwise):
         inverse = _inverse(degrees)
         sums = CSR(adj.pattern, symmetric=True) @ inverse
         total = float((sums * inverse + loops * inverse * inverse).sum())
-        return cls(degrees, sums, total, loops, exact)
+        return cls(degrees, sums, total, total, loops, exact)
 
     def _score(self, change: Tensor) -> Tensor:
-        return (np.sqrt(self.total) - (self.total + change).clamp_min(0.0).sqrt()).abs()
+        return (np.sqrt(self.clean) - (self.total + change).clamp_min(0.0).sqrt()).abs()
 
     def _by_one(self, step: float) -> Tensor:
         """What a changed degree alone does, [n]."""
@@ -127,7 +130,8 @@ class WalkResidual:
 
     .. math:: s \left( \frac{2\, h(S)_{ij}}{\sqrt{d_i d_j}} - \frac{(S h(S))_{ii}}{d_i} - \frac{(S h(S))_{jj}}{d_j} \right),
 
-    a polynomial of a sparse matrix; what the :math:`K` largest contribute is taken off again.
+    a polynomial of a sparse matrix, column by column: time :math:`O(n E T)`, memory that of a block. What the :math:`K`
+    largest contribute is taken off again.
 
     Eigenvalue 1 belongs to the components, one each. Where there are more of them than :math:`K`, the :math:`K` largest
     are untouched by any one flip.
@@ -193,7 +197,7 @@ class _FastResidual:
         g = np.ones(window + 1)
         g[0] = 0.0
         self.h = 2 * np.polynomial.polynomial.polymul(g, np.polynomial.polynomial.polyder(g))
-        values, vectors = _leading(adj, self.op, dim)
+        values, vectors = _leading(adj, self.op, dim, window)
         self.top_values, self.top = values, vectors * self.inverse.sqrt().unsqueeze(1)
         self.weights = torch.from_numpy(np.polynomial.polynomial.polyval(values.numpy(), self.h))
         # what a flip takes off at each of its ends
@@ -212,21 +216,11 @@ class _FastResidual:
         return result
 
     def _diagonal(self) -> Tensor:
-        """Of S h(S), [n]; exact, or from random signs for large graphs."""
-        n = self.op.shape[0]
-        found = torch.zeros(n, dtype=torch.float64)
-        if n <= EXACT_DIAGONAL:
-            for nodes in torch.arange(n).split(self._width):
-                found[nodes] = (self.op @ self._columns(nodes))[nodes, torch.arange(len(nodes))]
-            return found
-        generator = torch.Generator().manual_seed(0)
-        for _ in range(0, PROBES, 32):
-            signs = torch.randint(2, (n, 32), generator=generator).double().mul_(2).sub_(1)
-            result = signs * float(self.h[-1])
-            for coefficient in self.h[-2::-1]:
-                result = (self.op @ result).add_(signs, alpha=float(coefficient))
-            found += (signs * (self.op @ result)).sum(1)
-        return found / PROBES
+        """Of S h(S), [n]."""
+        found = torch.empty(self.op.shape[0], dtype=torch.float64)
+        for nodes in torch.arange(self.op.shape[0]).split(self._width):
+            found[nodes] = (self.op @ self._columns(nodes))[nodes, torch.arange(len(nodes))]
+        return found
 
     @property
     def _width(self) -> int:
@@ -289,33 +283,46 @@ def _component_vectors(adj: Adjacency) -> Tensor:
     return vectors
 
 
-def _leading(adj: Adjacency, op: CSR, dim: int) -> tuple[Tensor, Tensor]:
+def _leading(adj: Adjacency, op: CSR, dim: int, window: int) -> tuple[Tensor, Tensor]:
     """Eigenpairs that a flip can take out of the ``dim`` largest: none where there are more components than that."""
     parts = _component_vectors(adj)
     count = parts.shape[1]
     if count > dim or count == 0:
         return torch.zeros(0, dtype=torch.float64), parts[:, :0]
-    more = min(dim - count, adj.n - count - 1)
+    more = min(dim - count, adj.n - count)
     ones = torch.ones(count, dtype=torch.float64)
     if more < 1:
         return ones, parts
+    values, vectors = _extreme(op, parts, more, "LA")
+    # no negative eigenvalue has a sum of powers beyond one
+    if float(_walk_sum(values, window).min()) < 1:
+        low = _extreme(op, parts, more, "SA")
+        values, vectors = torch.cat([values, low[0]]), torch.cat([vectors, low[1]], dim=1)
+        order = _walk_sum(values, window).abs().argsort(descending=True)[:more]
+        values, vectors = values[order], vectors[:, order]
+    return torch.cat([ones, values]), torch.cat([parts, vectors], dim=1)
+
+
+def _extreme(op: CSR, parts: Tensor, count: int, end: Literal["LA", "SA"]) -> tuple[Tensor, Tensor]:
+    """The largest or smallest eigenpairs of S but for eigenvalue 1, whose vectors are known."""
     from scipy.sparse.linalg import LinearOperator, eigsh
+
+    n = op.shape[0]
 
     def deflated(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         column = torch.from_numpy(np.ascontiguousarray(x).reshape(len(x), -1))
-        # without eigenvalue 1, whose vectors are known, and which Lanczos would not find as often as it is there
-        return (op @ column - 2 * parts @ (parts.T @ column)).numpy()
+        # Lanczos would not find eigenvalue 1 as often as it is there
+        return (op @ column - parts @ (parts.T @ column)).numpy()
 
-    n = adj.n
-    if more >= n - 1 or n < 64:
+    if n <= max(64, 2 * count):
         full = torch.from_numpy(deflated(np.eye(n)))
         values, vectors = torch.linalg.eigh((full + full.T) / 2)
-        values, vectors = values[-more:], vectors[:, -more:]
-    else:
-        start = np.cos(np.arange(n))  # fixed, because Lanczos draws a random one otherwise
-        found = eigsh(LinearOperator((n, n), matvec=deflated, dtype=np.float64), k=more, which="LA", v0=start, tol=1e-6)
-        values, vectors = (torch.from_numpy(np.ascontiguousarray(each)) for each in found)
-    return torch.cat([ones, values]), torch.cat([parts, vectors], dim=1)
+        keep = slice(n - count, n) if end == "LA" else slice(0, count)
+        return values[keep], vectors[:, keep]
+    start = np.cos(np.arange(n))  # fixed, because Lanczos draws a random one otherwise
+    operator = LinearOperator((n, n), matvec=deflated, dtype=np.float64)
+    values, vectors = eigsh(operator, k=count, which=end, v0=start, tol=1e-6)
+    return torch.from_numpy(np.ascontiguousarray(values)), torch.from_numpy(np.ascontiguousarray(vectors))
 
 
 def _inverse(degrees: Tensor) -> Tensor:
