@@ -455,7 +455,7 @@ def test_a_large_board_is_small_and_sorts_at_once(open_page, tmp_path):
     path.write_text(text, encoding="utf-8")
     page = open_page(path.as_uri())
     seconds = page.evaluate(
-        """() => [...document.querySelectorAll('#board thead button')].slice(0, 8).map(button => {
+        """() => [...document.querySelectorAll('#board thead button')].map(button => {
           const start = performance.now(); button.click(); document.body.offsetHeight; return performance.now() - start; })"""
     )
     assert min(seconds) <= 100
