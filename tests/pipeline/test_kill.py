@@ -42,15 +42,23 @@ def study_of(log: str) -> Study:
     return plan(bare({"name": "Counted", "log": log}, repeats=REPEATS))
 
 
-def killed_run(log: Path, store: Store, after: float) -> tuple[list[str], bool]:
-    """Run until it is killed so many seconds after it began; the jobs that it said were done, and whether all were."""
+def killed_run(log: Path, store: Store, after: float, *, at_work: bool) -> tuple[list[str], bool]:
+    """Run until it is killed; the jobs that it said were done, and whether that were all.
+
+    Args:
+        log: Where attacks write a line when they begin.
+        store: Where to.
+        after: Seconds from the beginning, or from the first job that is done, to the kill.
+        at_work: Which of both.
+    """
     command = [sys.executable, "-c", SCRIPT, str(log), str(store.path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as running:
         assert running.stdout is not None and running.stdout.readline() == "going\n"
+        first = running.stdout.readline() if at_work else ""
         time.sleep(after)
         running.send_signal(signal.SIGKILL)
-        lines = running.stdout.read().split()
+        lines = [*first.split(), *running.stdout.read().split()]
     return [line for line in lines if line != "complete"], "complete" in lines
 
 
@@ -74,7 +82,8 @@ def test_kill_9_of_the_parent_loses_nothing(tmp_path: Path) -> None:
         while not complete and kills < KILLS:
             log.write_bytes(b"")
             before = {key for key in attacks if store.has(key)}
-            told, complete = killed_run(log, store, moment.uniform(0.0, 2.0))
+            at_work = moment.random() < 0.75
+            told, complete = killed_run(log, store, moment.uniform(0.0, 0.5 if at_work else 3.0), at_work=at_work)
             time.sleep(0.6)  # its workers notice within a quarter of a second
             kills += not complete
             torn += len(store.verify())
