@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grb.errors import DataError
+from grb.errors import DataError, MissingDataset
 from grb.evaluator.matrix import Row, build_board
 from grb.leaderboard.boards import boards_of, checked, studies_of
 from grb.pipeline import Store, plan, read_recipe
@@ -98,6 +98,8 @@ def test_a_dataset_that_is_not_here_is_skipped_with_a_note(store, tmp_path, monk
     assert board.dataset == "synth-tiny"
     (sentence,) = said  # although several recipes are on this dataset
     assert sentence.startswith("recipes on 'grb-cora' are left out") and "is not on this machine" in sentence
+    with pytest.raises(MissingDataset, match="'grb-cora' is not on this machine"):
+        boards_of(both, ["grb-cora"])
 
 
 def test_a_damaged_record_is_not_swept_under_the_carpet(store, tmp_path):

@@ -52,8 +52,8 @@ def boards_of(
 
     Args:
         store: Where the records are.
-        recipes: Names, files or recipes. Those that are named must have scores; of the others, and of those whose dataset
-            is not on this machine, ``on_skip`` gets a sentence.
+        recipes: Names, files or recipes; each must have scores. Without any, ``on_skip`` gets a sentence about those
+            whose dataset is not on this machine.
         data_dir: Where to look for datasets first.
     """
     return [found.board for found in studies_of(store, recipes, data_dir=data_dir, on_skip=on_skip)]
@@ -81,7 +81,7 @@ def studies_of(
         chosen = []
         for source in recipes:
             recipe = source if isinstance(source, Recipe) else read_recipe(source)
-            own = _planned([recipe, _quick(recipe)], store, settings, data_dir, on_skip)
+            own = _planned([recipe, _quick(recipe)], store, settings, data_dir, None)
             if not own:
                 raise DataError(f"{store.path} has no scores of recipe '{recipe.name}'; `grb run` makes them")
             chosen += _telling(own) or own[:1]
@@ -117,8 +117,9 @@ def _planned(
     store: Store,
     settings: set[_Setting],
     data_dir: str | None,
-    on_skip: Callable[[str], None],
+    on_skip: Callable[[str], None] | None,
 ) -> list[_Planned]:
+    """Studies that the store has scores of; without ``on_skip`` a dataset that is not here is an error."""
     found: list[_Planned] = []
     for number, recipe in enumerate(variants):
         for setting in sorted(settings, key=lambda each: (each.dataset, each.threads, each.device)):
@@ -127,6 +128,8 @@ def _planned(
             try:
                 study = plan(recipe, threads=setting.threads, device=setting.device, data_dir=data_dir)
             except MissingDataset as error:
+                if on_skip is None:
+                    raise
                 on_skip(f"recipes on '{recipe.dataset}' are left out: {error}")
                 settings -= {each for each in settings if each.dataset == recipe.dataset}  # asked for once is enough
                 return found
