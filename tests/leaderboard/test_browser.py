@@ -459,3 +459,31 @@ def test_a_large_board_is_small_and_sorts_at_once(open_page, tmp_path):
           const start = performance.now(); button.click(); document.body.offsetHeight; return performance.now() - start; })"""
     )
     assert min(seconds) <= 100
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_the_committed_board_of_grb_cora_can_be_read(open_page, tmp_path, phone):
+    (board,) = export.read_boards(
+        Path(__file__).resolve().parents[2] / "docs" / "results" / "leaderboard-grb-cora.json"
+    )
+    path = tmp_path / "grb-cora.html"
+    path.write_text(build_page([board]), encoding="utf-8")
+    options = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touch": True} if phone else {}
+    page = open_page(path.as_uri(), color_scheme="dark" if phone else "light", **options)
+    assert [name.split()[0] for name in column(page, 0)] == list(board.defenses)
+    for mode in board.modes:
+        page.get_by_label(mode).check()
+        assert page.inner_text("#board-title").endswith(mode)
+        first = [text.split()[0] for text in column(page, 0)][0]
+        weighted = {name: values["weighted"].mean for name, values in board.by_defense[mode].items()}
+        assert first == max(weighted, key=lambda name: weighted[name])
+    for metric in ("drop", "changed", "difference", "accuracy"):
+        page.select_option("#metric", metric)
+        assert page.locator("td.heat").count() >= 10 * 5
+    page.fill("#search", "+at")
+    assert {name.split()[0] for name in column(page, 0)} == {"r-gcn+at", "gat+at", "gin+at"}
+    page.locator("td.heat").first.click()
+    assert "ours minus paper" in page.inner_text("#record")
+    assert page.inner_text("#command").startswith("grb store verify STORE --key ")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

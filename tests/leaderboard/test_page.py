@@ -5,16 +5,20 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grb.errors import DataError
+from grb.leaderboard import read_boards
 from grb.leaderboard.data import KEY, mentions, page_data, script_json
 from grb.leaderboard.page import asset, build_page, render
 from grb.leaderboard.site import build_index, file_names, write_site
 from made_boards import HOSTILE, made_board
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results" / "leaderboard-grb-cora.json"
 
 
 class Reader(HTMLParser):
@@ -262,3 +266,13 @@ def test_a_site_is_not_written_into_a_file(tmp_path):
     with pytest.raises(DataError, match="a site is a directory"):
         write_site([made_board()], tmp_path / "site")
     assert (tmp_path / "site").read_text() == "mine"
+
+
+def test_the_committed_board_of_grb_cora_is_a_small_page():
+    (board,) = read_boards(RESULTS)
+    text = build_page([board])
+    assert len(text.encode()) <= 2**20
+    data = data_of(text)["boards"][0]
+    assert data["dataset"] == "grb-cora" and not data["synthetic"]
+    # Table 13: five attacks and the clean graph, ten defenses, four difficulties
+    assert sum(cell[7] is not None for cell in data["cells"]) == 6 * 10 * 4
