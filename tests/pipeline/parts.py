@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from hypothesis import settings
+
 from grb.pipeline import Job, Recipe, Store, Study
 from grb.pipeline.recipe import parse_recipe
 
+# values of many parts are slow to draw; `make stress` takes more of them
+FEW = settings() if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else settings(max_examples=60)
 TINY = """
 dataset: synth-tiny
 attacks: [rnd, fgsm]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from grb.errors import DataError
 from grb.pipeline import DataRef, Job, Spec
+from pipeline.parts import FEW
 
 KEYS = st.text("0123456789abcdef", min_size=64, max_size=64)
 VALUES = st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=3)
@@ -43,6 +44,7 @@ OTHERS: dict[str, Any] = {
 }
 
 
+@FEW
 @given(JOBS)
 def test_a_job_comes_back_from_its_plain_values_with_the_same_key(job: Job) -> None:
     again = Job.from_plain(job.plain())
@@ -69,6 +71,7 @@ def test_a_job_needs_its_inputs_and_the_edits_of_its_graph() -> None:
     assert job.needs == ("c" * 64, "d" * 64, "e" * 64)
 
 
+@FEW
 @given(JOBS, st.data())
 def test_a_job_with_a_field_missing_or_of_another_kind_is_refused(job: Job, data: st.DataObject) -> None:
     values = copy.deepcopy(job.plain())

@@ -17,6 +17,7 @@ from grb.attack.build import build_attack
 from grb.defense import build_defense
 from grb.errors import DataError
 from grb.pipeline.spec import Spec, canonical_json, digest, plain
+from pipeline.parts import FEW
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -41,12 +42,14 @@ def test_a_label_tells_two_specs_of_one_study_apart() -> None:
     assert Spec("pgd", {"step": 0.1, "iterations": 5}).label == "pgd(iterations=5, step=0.1)"
 
 
+@FEW
 @given(PLAIN)
 def test_plain_values_stay_as_they_are(value: Any) -> None:
     assert plain(value) == value
     assert json.loads(canonical_json(value)) == value
 
 
+@FEW
 @given(st.dictionaries(st.text(), PLAIN, max_size=6), st.randoms())
 def test_the_order_of_keys_does_not_count(value: dict[str, Any], random: Any) -> None:
     items = list(value.items())

@@ -21,7 +21,7 @@ from grb.errors import DataError, GRBError, IntegrityError
 from grb.pipeline import DataRef, Job, Record, Spec, Store, Study
 from grb.pipeline import store as module
 from grb.pipeline.store import EMPTY_SECONDS, MAX_RECORD, STALE_SECONDS
-from pipeline.parts import copied
+from pipeline.parts import FEW, copied
 
 HERE = socket.gethostname()
 
@@ -102,6 +102,7 @@ def test_a_spoilt_record_is_refused_in_one_sentence(own: Store, how: str) -> Non
     assert problem.key == job().key and problem.sentence == str(refused.value)
 
 
+@FEW
 @given(st.binary(max_size=300), st.integers(0, 10**6))
 def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, junk: bytes, at: int) -> None:
     own = Store(tmp_path_factory.getbasetemp() / "junk")

@@ -21,11 +21,12 @@ from grb.pipeline import Job, Limits, Store, Study, plan, run
 from grb.pipeline.work import TRACE, Recent, Worker, _labels, _trace, pack_bits, read_threat, threat_values, unpack_bits
 from grb.threat import Injection, Modification
 from grb.trainer.checkpoint import load_model
-from pipeline.parts import bare, bits, copied, of_kind
+from pipeline.parts import FEW, bare, bits, copied, of_kind
 
 # packed bits
 
 
+@FEW
 @given(st.lists(st.booleans(), max_size=200))
 def test_bits_come_back(values: list[bool]) -> None:
     packed = pack_bits(np.array(values, dtype=bool))
@@ -231,6 +232,7 @@ def test_the_values_used_last_are_kept() -> None:
     assert made == ["a", "b", "c", "b"]
 
 
+@FEW
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=200))
 def test_a_trace_is_short_and_finite_and_keeps_its_ends(values: list[float]) -> None:
     shown = _trace(values)

@@ -326,6 +326,8 @@ def _stale(path: Path) -> bool:
             return True
         if len(words) != 2 or words[0] != socket.gethostname():  # being written just now, or of another machine
             return False
+        if os.name == "nt":  # where no signal only asks
+            return False
         os.kill(int(words[1]), 0)
     except (FileNotFoundError, ProcessLookupError):
         return True
