@@ -1,6 +1,6 @@
 # make run    the main job, in an environment of its own
 # make test   every check that CI runs
-# make lint | format | stress | bench | clean
+# make lint | format | browser | stress | bench | clean
 # PIP_FLAGS adds options to every pip install, for example: make test PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 
 VENV := .venv
@@ -18,7 +18,7 @@ WORKERS ?= 2
 # what make run does: RUN="reproduce grb-cora --quick" changes it
 RUN ?= reproduce synth-cora
 
-.PHONY: help run test lint format stress bench clean
+.PHONY: help run test lint format browser stress bench clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
@@ -37,6 +37,15 @@ lint: $(VENV)/.stamp-dev
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Debian's Chromium for the tests of the page, which skip where there is none; installed only where that needs no password
+browser:
+	@if { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null 2>&1; then :; \
+	elif command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+		echo "installing chromium"; \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; } >/dev/null \
+		|| echo "chromium could not be installed: the tests of the page will skip"; \
+	else echo "no chromium: the tests of the page will skip"; fi
 
 stress: $(VENV)/.stamp-dev
 	$(TEST_ENV) HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n $(WORKERS) -m "stress or not stress"

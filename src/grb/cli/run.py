@@ -51,14 +51,15 @@ def finish(
 ) -> None:
     """Run a recipe and show what came of it; ends the command with its exit code."""
     from grb.cli.leaderboard import show_board
-    from grb.pipeline import board, plan
+    from grb.leaderboard.boards import shown_board
+    from grb.pipeline import plan
 
     study = plan(recipe)
     outcome = studying.carry_out(
         studying.part(study, shard), store, workers=workers, timeout=timeout, memory=memory, as_json=as_json
     )
     if any(store.has(place.score) for place in study.places):
-        show_board(board(study, store), as_json=as_json)
+        show_board(shown_board(study, store), as_json=as_json)
     output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {store.path}")
     if code := studying.exit_code(outcome):
         raise typer.Exit(code)
