@@ -146,3 +146,9 @@ def test_a_sentence_has_no_control_characters(grb):
     assert done.exit_code == 2
     assert "\x1b" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["data", "leaderboard", "store", "taxonomy"])
+def test_a_command_without_its_verb_shows_its_help(command):
+    done = python("-m", "grb", command)
+    assert done.returncode == 0 and f"grb {command} [OPTIONS] COMMAND" in done.stdout and done.stderr == ""

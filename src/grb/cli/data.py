@@ -12,7 +12,7 @@ import typer
 from grb import catalogue
 from grb.cli import output
 from grb.cli.ls import ABSENT, has_files, where
-from grb.cli.options import DataDir, Json, names
+from grb.cli.options import DataDir, Json, group, names
 from grb.dataset import registry
 from grb.errors import DataError, UnknownName
 
@@ -25,7 +25,7 @@ MISMATCH = 3
 # one unit of the last digit that the papers print: rounding takes half of it, and one number is off by a whole one
 RANGE_TOLERANCE, DEGREE_TOLERANCE = 0.01, 0.01
 
-app = typer.Typer(help="Get, find, verify and split datasets.", rich_markup_mode="rich")
+app = group("Get, find, verify and split datasets.")
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,6 @@ class Check:
     expected: Any
     found: Any
     ok: bool
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
 
 
 @app.command()

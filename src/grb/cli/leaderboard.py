@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import DataDir, Json, check_directory
+from grb.cli.options import DataDir, Json, check_directory, group
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
     from grb.evaluator.matrix import Board
     from grb.leaderboard.boards import Found
 
-app = typer.Typer(help="Show results: in the terminal, as one HTML page, as a site.", rich_markup_mode="rich")
+app = group("Show results: in the terminal, as one HTML page, as a site.")
 FORMATS = ("table", "csv", "csv-wide", "csv-runs", "json", "md")
 MAX_TAXONOMY = 64 * 2**20
 
@@ -39,12 +39,6 @@ Taxonomy = Annotated[
     Path | None, typer.Option("--taxonomy", help="JSON of `grb taxonomy analyse --json`, for a tab of its own.")
 ]
 Title = Annotated[str | None, typer.Option(help="Heading of the page.")]
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
 
 
 @app.command()

@@ -76,3 +76,15 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Look here before GRB_DATA: the directory with a dataset's npz files, or a root of such."),
 ]
+
+
+def group(about: str) -> typer.Typer:
+    """A command with verbs of its own; without one of them it shows its help."""
+    made = typer.Typer(help=about, rich_markup_mode="rich")
+
+    @made.callback(invoke_without_command=True)
+    def root(ctx: typer.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            typer.echo(ctx.get_help())
+
+    return made

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output, studying
-from grb.cli.options import Json
+from grb.cli.options import Json, group, use_machine
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
     from grb.pipeline import Record, Store
 
-app = typer.Typer(no_args_is_help=True, help="List, clean, verify, export and import records and artefacts.")
+app = group("List, clean, verify, export and import records and artefacts.")
 Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; the one below GRB_HOME if not given.")]
 
 
@@ -119,7 +119,6 @@ def verify(
       grb store verify results --rerun 3
       grb store verify bundle.zip
     """
-    from grb.cli.options import use_machine
     from grb.pipeline.rerun import choose
     from grb.pipeline.rerun import rerun as compute_again
 

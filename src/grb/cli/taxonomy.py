@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, check_counts, check_directory, check_seed
+from grb.cli.options import Json, check_counts, check_directory, check_seed, group
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 PUBLISHED = ("inductive", "transductive")
 FORMATS = ("png", "svg", "pdf")
 
-app = typer.Typer(help="Profile and group datasets by their sensitivity to perturbations.", rich_markup_mode="rich")
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+app = group("Profile and group datasets by their sensitivity to perturbations.")
 
 
 @dataclass(frozen=True, eq=False)
