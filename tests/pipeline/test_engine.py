@@ -15,7 +15,8 @@ import pytest
 
 from grb.errors import DataError
 from grb.pipeline import Event, Job, Limits, Outcome, Store, Study, plan, run
-from grb.pipeline.engine import ATTEMPTS, OUT_OF_MEMORY, resident_megabytes
+from grb.pipeline.engine import ATTEMPTS
+from grb.pipeline.serving import OUT_OF_MEMORY, resident_megabytes
 from pipeline.parts import bare, bits, copied, of_kind
 
 TESTS = Path(__file__).parents[1]

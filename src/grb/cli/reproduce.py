@@ -24,6 +24,7 @@ def reproduce(
     workers: studying.Workers = None,
     timeout: studying.Timeout = None,
     memory: studying.Memory = None,
+    dask: studying.Dask = None,
     as_json: Json = False,
 ) -> None:
     """Train, attack and evaluate what a dataset's leaderboard needs, and show it; running again resumes.
@@ -42,4 +43,4 @@ def reproduce(
             "leaderboard of", name, recipe_names(), advice="`grb ls recipes` shows all; `grb run` takes a file."
         )
     made = studying.chosen(name, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(made, studying.store_at(store), shard, workers, timeout, memory, as_json)
+    finish(made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)

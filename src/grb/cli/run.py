@@ -24,6 +24,7 @@ def run(
     workers: studying.Workers = None,
     timeout: studying.Timeout = None,
     memory: studying.Memory = None,
+    dask: studying.Dask = None,
     as_json: Json = False,
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
@@ -35,9 +36,10 @@ def run(
       grb run synth-cora
       grb run my-recipe.yaml --store results --workers 2
       grb run grb-cora --shard 1/4
+      grb run grb-cora --dask tcp://127.0.0.1:8786
     """
     made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(made, studying.store_at(store), shard, workers, timeout, memory, as_json)
+    finish(made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)
 
 
 def finish(
@@ -47,6 +49,7 @@ def finish(
     workers: int | None,
     timeout: float | None,
     memory: float | None,
+    dask: str | None,
     as_json: bool,
 ) -> None:
     """Run a recipe and show what came of it; ends the command with its exit code."""
@@ -56,7 +59,13 @@ def finish(
 
     study = plan(recipe)
     outcome = studying.carry_out(
-        studying.part(study, shard), store, workers=workers, timeout=timeout, memory=memory, as_json=as_json
+        studying.part(study, shard),
+        store,
+        workers=workers,
+        timeout=timeout,
+        memory=memory,
+        cluster=dask,
+        as_json=as_json,
     )
     if any(store.has(place.score) for place in study.places):
         show_board(shown_board(study, store), as_json=as_json)

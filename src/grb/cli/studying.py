@@ -32,6 +32,11 @@ Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of
 Workers = Annotated[int | None, typer.Option(help="Processes; as many as there are cores if not given.")]
 Timeout = Annotated[float | None, typer.Option(help="Seconds per job.")]
 Memory = Annotated[float | None, typer.Option(help="Megabytes per worker.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="On a Dask cluster: its scheduler's address, or local, or local:4."),
+]
+LOOPBACK = ("127.", "localhost", "[::1]")
 
 
 def store_at(path: Path | None) -> Store:
@@ -79,18 +84,30 @@ def carry_out(
     workers: int | None,
     timeout: float | None,
     memory: float | None,
+    cluster: str | None = None,
     as_json: bool,
+    seconds: dict[str, float] | None = None,
 ) -> Outcome:
     """Run what is missing, with a progress line or JSON events."""
     from grb.pipeline import Limits, run
     from grb.pipeline.estimate import seconds_of
 
     limits = Limits(workers if workers is not None else os.cpu_count() or 1, timeout, memory)
+    if cluster is not None and "://" in cluster:
+        scheme, _, host = cluster.partition("://")
+        if scheme != "tls" and not host.startswith(LOOPBACK):
+            output.say(
+                f"note: {cluster} is neither on this machine nor encrypted (tls://); whoever reaches it can run code"
+            )
     watch: _Events | _Progress = (
-        _Events() if as_json else _Progress(seconds_of(study, store), len(study.jobs), max(limits.workers, 1))
+        _Events()
+        if as_json
+        else _Progress(
+            seconds if seconds is not None else seconds_of(study, store), len(study.jobs), max(limits.workers, 1)
+        )
     )
     with watch:
-        outcome = run(study.jobs.values(), store, limits=limits, on_event=watch.tell)
+        outcome = run(study.jobs.values(), store, limits=limits, cluster=cluster, on_event=watch.tell)
     if outcome.failed:
         for key, sentence in list(outcome.failed.items())[:5]:
             output.say(f"failed: {study.jobs[key].label}: {sentence}")

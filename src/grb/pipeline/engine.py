@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -12,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from grb.errors import DataError, GRBError
+from grb.errors import DataError
 from grb.pipeline.job import Job
-from grb.pipeline.pool import Answer, Do, Pool
+from grb.pipeline.pool import Answer, Crew, Pool
+from grb.pipeline.serving import OUT_OF_MEMORY, sentence_of, serve_store
 from grb.pipeline.store import Store
 
 EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried", "elsewhere", "finishing"]
@@ -22,8 +22,6 @@ EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried",
 ATTEMPTS = 3
 POLL = 0.2
 RENEW = 20.0
-# how often a worker looks at its own memory and whether its parent lives
-GUARD = 0.25
 
 
 @dataclass(frozen=True)
@@ -79,18 +77,32 @@ def run(
     store: Store,
     *,
     limits: Limits = Limits(),  # noqa: B008
+    cluster: str | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Outcome:
     """Do all jobs that the store does not have yet, inputs first.
 
     Running again is resuming. A first interrupt lets running jobs finish, a second stops at once. A killed worker costs its
     job one more attempt; a job that fails takes only those with it that need it.
+
+    Args:
+        jobs: A graph of jobs.
+        store: What is done, and where to write.
+        limits: Processes of this machine, and what one job may use.
+        cluster: Address of a Dask scheduler, or ``local``, instead of processes of this machine.
+        on_event: Told of everything that happens.
     """
     todo = _Todo(jobs, store, on_event)
     if todo.waiting:
         store.prepare()
-        if limits.workers:
-            _Crew(store, limits, todo).run()
+        if cluster is not None:
+            from grb.pipeline.cluster import Cluster
+
+            with Cluster(cluster, store, limits, todo.waiting.values()) as workers:
+                _Master(store, limits, todo).run(workers)
+        elif limits.workers:
+            with _worker_environment():
+                _Master(store, limits, todo).run(_pool(store, limits, todo))
         else:
             _here(store, todo)
     return todo.outcome
@@ -164,14 +176,23 @@ def _here(store: Store, todo: _Todo) -> None:
             try:
                 worker.do(job)
             except Exception as error:
-                todo.fail(key, _sentence(error), kind=type(error).__name__)
+                todo.fail(key, sentence_of(error), kind=type(error).__name__)
             else:
                 todo.finish(key, time.perf_counter() - start)
     todo.outcome.interrupted = interrupts.asked
 
 
-class _Crew:
-    """Hands jobs to worker processes and takes back what became of them."""
+def _pool(store: Store, limits: Limits, todo: _Todo) -> Pool:
+    """Processes of this machine for these jobs."""
+    preload = ["grb.pipeline.work"]
+    if any(job.kind in ("fit", "profile") or "surrogate" in job.inputs for job in todo.waiting.values()):
+        preload.append("torch._dynamo")  # imported by the first optimiser, which takes each worker seconds
+    arguments = [str(store.path.absolute()), limits.memory]
+    return Pool(limits.workers, serve_store, arguments, preload=preload, timeout=limits.timeout)
+
+
+class _Master:
+    """Hands jobs to workers and takes back what became of them."""
 
     def __init__(self, store: Store, limits: Limits, todo: _Todo) -> None:
         self.store, self.limits, self.todo = store, limits, todo
@@ -180,22 +201,16 @@ class _Crew:
         self.elsewhere: dict[str, float] = {}
         self.interrupts = _Interrupts()
 
-    def run(self) -> None:
-        preload = ["grb.pipeline.work"]
-        if any(job.kind == "fit" or "surrogate" in job.inputs for job in self.todo.waiting.values()):
-            preload.append("torch._dynamo")  # imported by the first optimiser, which takes each worker seconds
-        arguments = [str(self.store.path.absolute()), self.limits.memory]
-        with _worker_environment():
-            pool = Pool(self.limits.workers, _worker, arguments, preload=preload, timeout=self.limits.timeout)
-            try:
-                with self.interrupts, _renewing(self.store, self.running):
-                    self._loop(pool)
-            finally:
-                pool.close()
-                for key in self.running:
-                    self.store.release(key)
+    def run(self, pool: Crew) -> None:
+        try:
+            with self.interrupts, _renewing(self.store, self.running):
+                self._loop(pool)
+        finally:
+            pool.close()
+            for key in self.running:
+                self.store.release(key)
 
-    def _loop(self, pool: Pool) -> None:
+    def _loop(self, pool: Crew) -> None:
         draining = False
         while self.running or (not self.interrupts.asked and (self.todo.ready or self.elsewhere)):
             if not self.interrupts.asked:
@@ -211,7 +226,7 @@ class _Crew:
                 time.sleep(POLL)
         self.todo.outcome.interrupted = self.interrupts.asked
 
-    def _hand_out(self, pool: Pool) -> None:
+    def _hand_out(self, pool: Crew) -> None:
         self._look_elsewhere()
         while self.todo.ready and pool.takes(brief=_brief(self.todo.waiting[self.todo.ready[0]])):
             key = self.todo.ready.pop(0)
@@ -260,58 +275,6 @@ class _Crew:
 def _brief(job: Job) -> bool:
     """Whether it may wait behind another one of its kind."""
     return job.kind == "score"
-
-
-# what a worker that ate too much tells its parent
-OUT_OF_MEMORY = 77
-
-
-def _worker(store: str, memory: float | None) -> Do:
-    """In a new process: what does its jobs."""
-    from grb.graph.memory import keep_memory
-    from grb.pipeline.work import Worker
-
-    keep_memory()
-    worker = Worker(Store(store))
-    threading.Thread(target=_guard, args=(memory,), daemon=True).start()
-
-    def work(values: Mapping[str, Any], data_dir: str | None) -> tuple[float, str, str]:
-        """Seconds, and a sentence and its kind if the job failed: errors of any class cross processes as plain text."""
-        start = time.perf_counter()
-        try:
-            worker.do(Job.from_plain(values, data_dir=data_dir))
-        except Exception as error:
-            return time.perf_counter() - start, _sentence(error), type(error).__name__
-        return time.perf_counter() - start, "", ""
-
-    return work
-
-
-def _guard(memory: float | None) -> None:
-    """End this worker when its parent is gone or its memory too large."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    while True:
-        parent.join(GUARD)  # a pipe says when it ends, so that a zombie does not count as alive
-        if not parent.is_alive():
-            os._exit(1)
-        if memory is not None and resident_megabytes() > memory:
-            os._exit(OUT_OF_MEMORY)
-
-
-def resident_megabytes() -> float:
-    """Memory of this process now; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm") as stream:
-            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except (OSError, ValueError, IndexError):
-        return 0.0
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, GRBError | OSError | MemoryError):
-        return " ".join(str(error).split())[:500] or type(error).__name__
-    return " ".join(f"{type(error).__name__}: {error}".split())[:500]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Protocol
 
 from grb.errors import DataError
 
@@ -45,6 +45,18 @@ class Answer:
     exitcode: int | None = None
     begun: bool = True
     late: bool = False
+
+
+class Crew(Protocol):
+    """Whoever does tasks: processes of this machine, or a cluster."""
+
+    def takes(self, *, brief: bool = False) -> bool: ...
+
+    def give(self, task: str, *arguments: Any, brief: bool = False) -> None: ...
+
+    def answers(self, seconds: float) -> Iterator[Answer]: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass

@@ -110,12 +110,10 @@ class Store:
         try:
             if path.stat().st_size > MAX_RECORD:
                 raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
-            values = json.loads(path.read_bytes(), parse_constant=_no_constant)
+            data = path.read_bytes()
         except FileNotFoundError:
             raise DataError(f"no record {key[:12]} in {self.path}; run the recipe that makes it") from None
-        except (ValueError, RecursionError) as error:
-            raise IntegrityError(f"record {path} is damaged ({str(error)[:80]}); remove it and run again") from None
-        return _record(path, key, values)
+        return _parsed(path, key, data)
 
     def write(self, record: Record) -> None:
         """Write a record: the last step of a job."""
@@ -123,6 +121,15 @@ class Store:
         values = record.plain()
         _write_json(self.record_path(record.key), {**values, "sha256": digest(values)})
         (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
+
+    def receive(self, key: str, data: bytes) -> None:
+        """Keep a record as another store wrote it, after the checks of one that is read; its artefacts must be here."""
+        path = self.record_path(key)
+        record = _parsed(path, key, data)
+        for name in record.objects:
+            self.checked(record, name)
+        self.prepare()
+        write_atomic(path, lambda stream: _write(stream, data))
 
     def keys(self) -> Iterator[str]:
         """Keys of all records, in order."""
@@ -275,6 +282,14 @@ class Store:
         claims = [path for path in sorted((self.path / "claims").glob("*")) if _stale(path)]
         # the record of a young artefact may be on its way
         return [path for path in loose if now - _modified(path, now) > STALE_SECONDS] + claims
+
+
+def _parsed(path: Path, key: str, data: bytes) -> Record:
+    try:
+        values = json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise IntegrityError(f"record {path} is damaged ({str(error)[:80]}); remove it and run again") from None
+    return _record(path, key, values)
 
 
 def _record(path: Path, key: str, values: Any) -> Record:

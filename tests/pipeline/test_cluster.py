@@ -1,0 +1,169 @@
+"""A Dask cluster of two workers on loopback: the same records as without it, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grb.errors import DataError
+from grb.pipeline import Job, Limits, Outcome, Store, Study, plan, run
+from grb.pipeline import cluster as module
+from grb.pipeline.cluster import Cluster
+from grb.pipeline.engine import Event, _Master, _Todo
+from pipeline.parts import BARE, bare, bits, of_kind, recipe
+
+distributed = pytest.importorskip("distributed", reason="needs dask: pip install distributed")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a scheduler with two workers, each behind a nanny that starts it anew when it dies."""
+    here = str(Path(__file__).parents[1])
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+        env={"PYTHONPATH": here, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
+    ) as made:
+        yield made.scheduler_address
+
+
+def jobs_of(*attacks: Any, **changes: Any) -> list[Job]:
+    return of_kind(plan(bare(*attacks, **changes)), "attack")
+
+
+def test_the_records_are_those_of_this_process(study: Study, store: Store, address: str, tmp_path: Path) -> None:
+    own = Store(tmp_path / "store")
+    events: list[str] = []
+    outcome = run(study.jobs.values(), own, cluster=address, on_event=lambda event: events.append(event.kind))
+    assert outcome == Outcome(done=len(study.jobs))
+    assert bits(own, study.jobs) == bits(store, study.jobs)
+    assert own.verify() == [] and events.count("done") == events.count("started") == len(study.jobs)
+    assert list((own.path / "claims").iterdir()) == []
+    assert run(study.jobs.values(), own, cluster=address).cached == len(study.jobs)
+
+
+def test_workers_that_do_not_see_the_store_get_parcels(
+    study: Study, store: Store, address: str, tmp_path: Path
+) -> None:
+    own = Store(tmp_path / "store")
+    todo = _Todo(study.jobs.values(), own, lambda event: None)
+    own.prepare()
+    made = Cluster(address, own, Limits(), study.jobs.values())
+    made.order = replace(made.order, store=str(tmp_path / "of another machine"))
+    with made as workers:
+        _Master(own, Limits(), todo).run(workers)
+        assert made.shipping and module._scratch(made.order.token).exists()
+    assert todo.outcome == Outcome(done=len(study.jobs))
+    assert bits(own, study.jobs) == bits(store, study.jobs) and own.verify() == []
+    assert not module._scratch(made.order.token).exists()
+
+
+def test_a_parcel_is_checked_before_it_enters_the_store(study: Study, store: Store, tmp_path: Path) -> None:
+    job = of_kind(study, "attack")[0]
+    parcel = module._packed(store, [job.key])
+    (artefact,) = [name for name in parcel if name.startswith("objects/")]
+    with pytest.raises(DataError, match="other bytes than its name says"):
+        module._unpacked(Store(tmp_path / "a"), {**parcel, artefact: parcel[artefact] + b"x"})
+    (record,) = [name for name in parcel if name.startswith("records/")]
+    spoilt = parcel[record].replace(b'"result": {', b'"result": {"more": 1,')
+    for place, changed in enumerate([{**parcel, record: spoilt}, {record: parcel[record]}]):
+        own = Store(tmp_path / f"b{place}")
+        with pytest.raises(Exception, match=r"damaged|changed|missing"):
+            module._unpacked(own, changed)
+        assert not own.has(job.key)
+    with pytest.raises(DataError, match="is no key"):
+        module._unpacked(Store(tmp_path / "c"), {"records/aa/../../../x.json": b"{}"})
+
+
+def test_kill_9_of_a_worker_costs_nothing(address: str, tmp_path: Path) -> None:
+    study = plan(bare({"name": "Idle", "seconds": 0.2}, repeats=20))
+    own = Store(tmp_path / "store")
+    killed: list[int] = []
+    with distributed.Client(address, set_as_default=False) as client:
+        pids = list(client.run(os.getpid).values())
+
+    def tell(event: Event) -> None:
+        if event.kind == "done" and event.job.kind == "attack" and not killed:
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    outcome = run(study.jobs.values(), own, cluster=address, on_event=tell)
+    assert killed and outcome.complete and own.verify() == []
+    assert all(own.has(key) for key in study.jobs)
+
+
+def test_a_cluster_of_our_own_listens_on_loopback_only_and_is_gone_afterwards(tmp_path: Path) -> None:
+    psutil = pytest.importorskip("psutil")
+    heard: set[str] = set()
+
+    def listen(event: Event) -> None:
+        if event.kind == "done":
+            family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+            sockets = [each for process in family for each in process.net_connections("inet")]
+            heard.update(each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN)
+
+    own = Store(tmp_path / "store")
+    before = set(psutil.Process().children(recursive=True))
+    outcome = run(plan(recipe(BARE, attacks=["rnd"])).jobs.values(), own, cluster="local:1", on_event=listen)
+    assert outcome.complete and heard == {"127.0.0.1"}
+    left = [
+        each for each in set(psutil.Process().children(recursive=True)) - before if "grb" in " ".join(each.cmdline())
+    ]
+    assert left == []
+
+
+def test_a_failing_job_takes_nothing_with_it(address: str, tmp_path: Path) -> None:
+    jobs = jobs_of("Failing", "Idle")
+    own = Store(tmp_path / "store")
+    outcome = run(jobs, own, cluster=address)
+    assert outcome.done == 1 and outcome.failed == {jobs[0].key: "RuntimeError: the attack is broken"}
+    assert [failure["key"] for failure in own.failures()] == [jobs[0].key]
+
+
+def test_a_job_that_takes_too_long_is_ended_once(address: str, tmp_path: Path) -> None:
+    jobs = jobs_of({"name": "Idle", "seconds": 120}, "Idle")
+    start = time.monotonic()
+    outcome = run(jobs, Store(tmp_path / "store"), limits=Limits(timeout=3.0), cluster=address)
+    assert outcome.done == 1 and outcome.failed == {jobs[0].key: "it took more than 3 seconds"}
+    assert time.monotonic() - start < 90
+
+
+def test_what_is_no_cluster_is_refused_in_one_sentence(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = jobs_of("Idle")
+    for wrong in ("tcp://127.0.0.1:9", "nonsense", "local:0"):
+        with pytest.raises(DataError, match="no Dask scheduler answers at"):
+            run(jobs, Store(tmp_path / "store"), cluster=wrong)
+    gpu = [replace(job, device="cuda") for job in jobs]
+    with pytest.raises(DataError, match="the jobs need a GPU"):
+        run(gpu, Store(tmp_path / "store"), cluster=address)
+    monkeypatch.setattr(module, "__version__", "0.0.0")
+    with pytest.raises(DataError, match="but here it is 0.0.0; install one"):
+        run(jobs, Store(tmp_path / "store"), cluster=address)
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "PATIENCE", 0.5)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as empty,
+        pytest.raises(DataError, match="has no worker"),
+    ):
+        run(jobs, Store(tmp_path / "store"), cluster=empty.scheduler_address)
+    assert list((tmp_path / "store").glob("claims/*")) == []
+
+
+def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"a cluster needs distributed.*\[dask\]"):
+        run(jobs_of("Idle"), Store(tmp_path / "store"), cluster="local")
