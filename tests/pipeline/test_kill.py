@@ -52,7 +52,8 @@ def killed_run(log: Path, store: Store, after: float, *, at_work: bool) -> tuple
         at_work: Which of both.
     """
     command = [sys.executable, "-c", SCRIPT, str(log), str(store.path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as running:
         assert running.stdout is not None and running.stdout.readline() == "going\n"
         first = running.stdout.readline() if at_work else ""
