@@ -15,6 +15,7 @@ from grb import _lazy
 from grb._version import __version__
 
 if TYPE_CHECKING:
+    from grb import perturb
     from grb.api import Scores, evaluate, load_model, run_attack, train, train_with_history
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
@@ -29,6 +30,7 @@ __all__ = [
     "evaluate",
     "load_dataset",
     "load_model",
+    "perturb",
     "run_attack",
     "save_model",
     "train",
@@ -40,6 +42,7 @@ __getattr__, __dir__ = _lazy.attach(
         **dict.fromkeys(("Scores", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
+        "perturb": "grb.perturb",
         "save_model": "grb.trainer.checkpoint",
     },
 )

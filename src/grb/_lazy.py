@@ -13,7 +13,8 @@ def attach(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any]
     def getattr_(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        return getattr(importlib.import_module(names[name]), name)
+        module = importlib.import_module(names[name])
+        return module if names[name] == f"{package}.{name}" else getattr(module, name)
 
     def dir_() -> list[str]:
         return sorted(names)

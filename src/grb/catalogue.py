@@ -27,6 +27,66 @@ class Entry:
 
 
 _GRB = "grb.dataset.dataset:Dataset"
+_EXTERNAL = "grb.dataset.external:load"
+# of the taxonomy paper, from raw files on this machine
+_TAXONOMY = {
+    "enzymes": "graphs: protein tertiary structures, 6 classes of enzymes",
+    "proteins": "graphs: proteins, enzyme or not",
+    "mutag": "graphs: nitroaromatic compounds, mutagenic or not",
+    "nci1": "graphs: compounds screened against lung cancer",
+    "nci109": "graphs: compounds screened against ovarian cancer",
+    "dd": "graphs: proteins, enzyme or not, graphs below 3,500 nodes",
+    "imdb-binary": "graphs: actors who played together, no features",
+    "reddit-binary": "graphs: threads of users who answer each other, no features",
+    "reddit-multi-5k": "graphs: threads of 5 communities, no features",
+    "collab": "graphs: collaborations of scientists, no features",
+    "syntheticnew": "graphs: rewired random graphs with normal features",
+    "synthie": "graphs: synthetic graphs of 4 classes",
+    "mnist": "graphs: digits as superpixels",
+    "cifar10": "graphs: photographs as superpixels",
+    "pattern": "nodes: nodes of a pattern in stochastic block graphs",
+    "cluster": "nodes: communities of stochastic block graphs",
+    "ppi": "nodes: proteins of 24 tissues, 121 labels",
+    "malnet-tiny": "graphs: function calls of malware, local degree profiles as features",
+    "small-world": "graphs: small-world graphs by average path length, 10 bins",
+    "small-world-5": "graphs: small-world graphs in 5 bins, as the published results have them",
+    "scale-free": "graphs: scale-free graphs by average path length, 10 bins",
+    "scale-free-5": "graphs: scale-free graphs in 5 bins, as the published results have them",
+    "ogbg-molhiv": "graphs: molecules that inhibit HIV",
+    "ogbg-moltox21": "graphs: toxicity of molecules, 12 labels",
+    "ogbg-molpcba": "graphs: activity of molecules, 128 labels",
+    "pcqm4mv2-subset": "graphs: molecules by HOMO-LUMO gap, 20 quantile bins",
+    "planetoid-cora": "nodes: citations, public split with 20 training nodes per class",
+    "planetoid-citeseer": "nodes: citations, public split with 20 training nodes per class",
+    "planetoid-pubmed": "nodes: citations, public split with 20 training nodes per class",
+    "citationfull-cora": "nodes: citations, full graph",
+    "citationfull-cora-ml": "nodes: citations, full graph",
+    "citationfull-citeseer": "nodes: citations, full graph",
+    "citationfull-dblp": "nodes: citations, full graph",
+    "citationfull-pubmed": "nodes: citations, full graph",
+    "webkb-cornell": "nodes: links between pages of a university",
+    "webkb-texas": "nodes: links between pages of a university",
+    "webkb-wisconsin": "nodes: links between pages of a university",
+    "actor": "nodes: actors on the same Wikipedia page",
+    "wikipedia-chameleon": "nodes: links between Wikipedia pages",
+    "wikipedia-squirrel": "nodes: links between Wikipedia pages",
+    "wikics": "nodes: Wikipedia articles on computer science",
+    "amazon-computers": "nodes: goods bought together",
+    "amazon-photo": "nodes: goods bought together",
+    "coauthor-cs": "nodes: authors who wrote together",
+    "coauthor-physics": "nodes: authors who wrote together",
+    "twitch-de": "nodes: gamers who follow each other",
+    "twitch-en": "nodes: gamers who follow each other",
+    "twitch-es": "nodes: gamers who follow each other",
+    "twitch-fr": "nodes: gamers who follow each other",
+    "twitch-pt": "nodes: gamers who follow each other",
+    "twitch-ru": "nodes: gamers who follow each other",
+    "github": "nodes: developers who follow each other",
+    "facebook-pagepage": "nodes: pages that like each other",
+    "lastfm-asia": "nodes: listeners who follow each other",
+    "deezer-europe": "nodes: listeners who follow each other",
+    "flickr": "nodes: images that share properties",
+}
 DEFENDED = "grb.defense.defended:defended"
 # defenses that are written behind a model's name with a plus
 SUFFIXES = ("ln", "at", "at-random", "at-full")
@@ -41,6 +101,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "grb-aminer": Entry(_GRB, "citations of papers from AMiner (GRB)"),
         "flickr-rebuilt": Entry(_GRB, "public source of grb-flickr under a split of our own; not GRB's files"),
         "reddit-rebuilt": Entry(_GRB, "public source of grb-reddit under a split of our own; not GRB's files"),
+        **{name: Entry(_EXTERNAL, summary) for name, summary in _TAXONOMY.items()},
     },
     "model": {
         "gcn": Entry("grb.model.torch.gcn:GCN", "graph convolutional network (Kipf and Welling 2017)"),
@@ -72,6 +133,15 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "gcn-cosine": Entry(DEFENDED, "defense: no edges between unlike directions of features (Wu et al. 2019)"),
         "gcn-transform": Entry(DEFENDED, "defense: features squashed by arctan (SPEIT, KDD Cup 2020)"),
         "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
+    },
+    # models of the taxonomy: one blueprint, one convolution each
+    "profiler": {
+        "gcn": Entry("grb.model.profiling.gcn:GCNConv", "5 graph convolutions; the paper's main model"),
+        "gin": Entry("grb.model.profiling.gin:GINConv", "5 sums with a perceptron"),
+        "gin-2l": Entry("grb.model.profiling.gin:GINConv", "2 sums with a perceptron"),
+        "chebnet": Entry("grb.model.profiling.chebnet:ChebConv", "5 Chebyshev filters of order 2", ("cheb",)),
+        "gatedgcn": Entry("grb.model.profiling.gatedgcn:GatedConv", "5 gated sums", ("gated-gcn",)),
+        "gcnii": Entry("grb.model.profiling.gcnii:GCNIIConv", "5 graph convolutions with the first layer mixed in"),
     },
     # what can be put on any model: `+ln`, `+at` behind its name, `-jaccard` as part of it
     "defense": {
@@ -132,6 +202,46 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.attack.modification.metattack:Metattack",
             "modification: poisoning by meta-gradients (Zügner and Günnemann 2019)",
         ),
+    },
+    # other names are those of the paper's code
+    "perturbation": {
+        "original": Entry("grb.perturb.build:Original", "the graph as it is, '-' in tables", ("-", "none")),
+        "randftrs": Entry(
+            "grb.perturb.features:RandFtrs", "features: one random number per node", ("randomnodefeatures",)
+        ),
+        "nonodeftrs": Entry("grb.perturb.features:NoNodeFtrs", "features: the same for every node", ("nofeatures",)),
+        "nodedeg": Entry("grb.perturb.features:NodeDeg", "features: the degree, one-hot", ("nodedegree",)),
+        "lowpass": Entry(
+            "grb.perturb.spectral:LowPass",
+            "features: low frequencies over the graph",
+            ("bandpassfiltering-lo", "waveletbankfiltering-lo"),
+        ),
+        "midpass": Entry(
+            "grb.perturb.spectral:MidPass",
+            "features: middle frequencies over the graph",
+            ("bandpassfiltering-mid", "waveletbankfiltering-mid"),
+        ),
+        "highpass": Entry(
+            "grb.perturb.spectral:HighPass",
+            "features: high frequencies over the graph",
+            ("bandpassfiltering-hi", "waveletbankfiltering-hi"),
+        ),
+        "randrewire": Entry(
+            "grb.perturb.rewire:RandRewire", "edges: half of them swap ends, degrees stay", ("randomedgerewire",)
+        ),
+        "noedges": Entry("grb.perturb.edges:NoEdges", "edges: none"),
+        "fullyconn": Entry("grb.perturb.edges:FullyConn", "edges: all of them", ("fullyconnected",)),
+        "frag-k1": Entry("grb.perturb.fragments:FragK1", "edges: random balls of radius 1", ("fragmented-k1",)),
+        "frag-k2": Entry("grb.perturb.fragments:FragK2", "edges: random balls of radius 2", ("fragmented-k2",)),
+        "frag-k3": Entry("grb.perturb.fragments:FragK3", "edges: random balls of radius 3", ("fragmented-k3",)),
+        "fiedlerfrag": Entry(
+            "grb.perturb.fiedler:FiedlerFrag",
+            "edges: cut where the graph hangs together least",
+            ("fiedlerfragmentation",),
+        ),
+        "dropedges": Entry("grb.perturb.edges:DropEdges", "edges: a random share goes"),
+        "addedges": Entry("grb.perturb.edges:AddEdges", "edges: random ones come"),
+        "sparsify": Entry("grb.perturb.edges:Sparsify", "edges: fewer, rather those that hold the graph together"),
     },
 }
 

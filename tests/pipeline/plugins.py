@@ -117,3 +117,56 @@ class Linear(GraphModel):
 
     def forward(self, x: Tensor, op: Any) -> Tensor:
         return self.params["scale"] * (x @ self.weight)
+
+
+class Changing(Linear):
+    """Writes into what it was lent."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        if not self.training:
+            x.data.mul_(2)
+        return super().forward(x, op)
+
+
+class Remembering(Linear):
+    """Says something else when it is asked again."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        if self.training:
+            return super().forward(x, op)
+        self.asked = getattr(self, "asked", 0) + 1
+        out = torch.zeros(len(x), self.params["out_features"])
+        out[:, self.asked % 2] = 1.0
+        return out
+
+
+class Crooked(Linear):
+    """Forgets the last row, but not while it is trained."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return super().forward(x, op)[: len(x) - (len(x) > 250)]
+
+
+class Raising(Linear):
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        raise RuntimeError("no")
+
+
+class Hanging(Linear):
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        time.sleep(600)
+        return super().forward(x, op)
+
+
+class Eating(Linear):
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        self.held = [torch.ones(2**20) for _ in range(2000)]
+        time.sleep(5)
+        return super().forward(x, op)
+
+
+class Nowhere(Linear):
+    """NaN for every node once it is trained."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return super().forward(x, op) * (1.0 if self.training else torch.nan)

@@ -25,6 +25,7 @@ from grb.cli import (
     reproduce,
     run,
     store,
+    submit,
     taxonomy,
     train,
 )
@@ -154,6 +155,7 @@ app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.app, name="store")
+app.add_typer(submit.app, name="submit")
 app.add_typer(leaderboard.app, name="leaderboard")
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")

@@ -13,7 +13,8 @@ from grb import catalogue
 from grb.cli import output
 from grb.cli.ls import ABSENT, has_files, where
 from grb.cli.options import DataDir, Json, group, names
-from grb.dataset import registry
+from grb.dataset import locate, registry
+from grb.dataset.sources import SOURCES
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -166,7 +167,11 @@ def path(
       ls -l "$(grb data path grb-cora)"
     """
     name = catalogue.canonical("dataset", name)
-    place = str(registry.find(name, data_dir)) if has_files(name) else None
+    place = None
+    if name in SOURCES:
+        place = str(locate.find(name, data_dir))
+    elif has_files(name):
+        place = str(registry.find(name, data_dir))
     if as_json:
         output.print_json({"name": name, "embedded": name in registry.EMBEDDED, "path": place})
     else:
@@ -271,7 +276,12 @@ def _close(what: str, expected: float, found: float | None, tolerance: float) ->
 
 def mean_degrees(dataset: Dataset) -> dict[str, float | None]:
     """Mean number of neighbours of all nodes and of each part of the split; None where there are none."""
+    from torch import isin
+
     degrees = dataset.graph.adj.degrees.double()
     parts = {"train": dataset.index_train, "val": dataset.index_val, **dataset.split.test}
+    if dataset.graph.ptr is not None:  # a split of a collection names graphs
+        owner = dataset.graph.owner
+        parts = {part: isin(owner, ids).nonzero().flatten() for part, ids in parts.items()}
     means = {part: float(degrees[ids].mean()) if len(ids) else None for part, ids in parts.items()}
     return {"all": float(degrees.mean()), **means}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from grb import catalogue
 from grb.cli.data import mean_degrees
 from grb.cli.ls import ABSENT, STATISTICS, has_files, where
-from grb.dataset import registry
+from grb.dataset import locate, registry
+from grb.dataset.sources import SOURCES
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,13 +26,15 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     place = where(name)
     if data_dir is not None and has_files(name):
         place = str(registry.find(name, data_dir))
+    if data_dir is not None and name in SOURCES:
+        place = str(locate.find(name, data_dir))
     if place == ABSENT:
         known = catalogue.preset("datasets").get(name, {})
         return {
             "name": name,
             "synthetic": False,
             "summary": catalogue.entries("dataset")[name].summary,
-            "where": f"{ABSENT}; these are the paper's statistics",
+            "where": ABSENT if name in SOURCES else f"{ABSENT}; these are the paper's statistics",
             **{key: known.get(key) for key in STATISTICS},
             "feature_range": known.get("range"),
             "mean_degrees": known.get("degrees", {}),
@@ -44,6 +47,7 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
         "synthetic": loaded.synthetic,
         "summary": catalogue.entries("dataset")[name].summary,
         "where": place,
+        **_collection(loaded),
         "nodes": loaded.num_nodes,
         "edges": loaded.num_edges,
         "features": loaded.num_features,
@@ -56,9 +60,17 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     }
 
 
+def _collection(loaded: Dataset) -> dict[str, Any]:
+    """What only datasets of the taxonomy have: a task, several graphs, several splits."""
+    if loaded.scheme is None:
+        return {}
+    facts: dict[str, Any] = {"task": f"classify {loaded.task}s", "splits": loaded.scheme.words}
+    return facts if loaded.graph.ptr is None else {**facts, "graphs": loaded.graph.num_graphs}
+
+
 def _split(loaded: Dataset) -> dict[str, int]:
     test = {difficulty: len(ids) for difficulty, ids in loaded.split.test.items()}
-    return {"all": loaded.num_nodes, "train": loaded.num_train, "val": loaded.num_val, **test}
+    return {"all": loaded.num_items, "train": loaded.num_train, "val": loaded.num_val, **test}
 
 
 def _structure(loaded: Dataset) -> dict[str, Any]:
@@ -67,10 +79,11 @@ def _structure(loaded: Dataset) -> dict[str, Any]:
     labels = loaded.labels
     degrees = loaded.graph.adj.degrees
     facts: dict[str, Any] = {"feature_range": [round(end, 6) for end in loaded.feature_range]}
-    if labels.dim() == 1:
+    if labels.dim() == 1 and len(labels) == loaded.num_nodes:
         ends = loaded.graph.adj.edges()
         same = labels[ends[0]] == labels[ends[1]]
         facts["homophily"] = round(float(same.double().mean()), 6) if len(same) else None
+    if labels.dim() == 1:
         facts["class_sizes"] = labels[labels >= 0].bincount(minlength=loaded.num_classes).tolist()
     facts["largest_degree"] = int(degrees.max())
     facts["isolated_nodes"] = int((degrees == 0).sum())

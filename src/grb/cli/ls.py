@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +11,8 @@ import typer
 from grb import catalogue
 from grb.cli import output
 from grb.cli.options import Json
-from grb.dataset import registry
+from grb.dataset import locate, registry
+from grb.dataset.sources import SOURCES
 from grb.errors import DataError, UnknownName
 
 STATISTICS = ("nodes", "edges", "features", "classes")
@@ -78,16 +81,22 @@ def known_kind(kind: str) -> str:
 
 
 def has_files(name: str) -> bool:
-    """Whether a dataset is read from a directory; embedded ones and those of plug-ins are made by code."""
+    """Whether a dataset is read from the four files of GRB; others come from raw files, or are made by code."""
     return name not in registry.EMBEDDED and catalogue.entries("dataset")[name].target == GRB_FILES
 
 
 def where(name: str) -> str:
     """Where a dataset comes from: embedded, a directory, a plug-in, or nowhere on this machine."""
+    if name in SOURCES:
+        return _found(locate.find, name)
     if not has_files(name):
         return "embedded" if name in registry.EMBEDDED else f"by {catalogue.entries('dataset')[name].target}"
+    return _found(registry.find, name)
+
+
+def _found(find: Callable[[str], Path], name: str) -> str:
     try:
-        return str(registry.find(name))
+        return str(find(name))
     except DataError:
         return ABSENT
 

@@ -56,8 +56,9 @@ def finish(
     from grb.cli.leaderboard import show_board
     from grb.leaderboard.boards import shown_board
     from grb.pipeline import plan
+    from grb.pipeline.submission import submissions
 
-    study = plan(recipe)
+    study = plan(recipe, submitted=submissions(store))
     outcome = studying.carry_out(
         studying.part(study, shard),
         store,

@@ -260,6 +260,8 @@ def _result(record: Record) -> str:
     if record.job.kind == "fit":
         score = result.get("val_score")
         return f"{result['epochs']} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
+    if record.job.kind == "profile":
+        return f"AUROC {100 * result['auroc']:.2f}, {result['epochs']} epochs"
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
     return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())

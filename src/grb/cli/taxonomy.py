@@ -12,6 +12,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.options import Json, check_counts, check_directory, check_seed, group
+from grb.cli.taxonomy_run import run
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ PUBLISHED = ("inductive", "transductive")
 FORMATS = ("png", "svg", "pdf")
 
 app = group("Profile and group datasets by their sensitivity to perturbations.")
+app.command()(run)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
-"""Named, immutable node-classification datasets with the attributes that the GRB papers use."""
+"""Named, immutable datasets of nodes or of graphs to classify, with the attributes that the GRB papers use."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from grb.catalogue import canonical, preset, resolve
-from grb.dataset import registry, storage
-from grb.dataset.partition import DIFFICULTIES, Split, by_degree, difficulty, given_parts
+from grb.catalogue import canonical, resolve
+from grb.dataset import reading, registry
+from grb.dataset.partition import Split, by_degree, difficulty, given_parts
+from grb.dataset.scheme import Scheme
+from grb.dataset.sources import SOURCES, Level
 from grb.dataset.view import View
-from grb.errors import DataError, MissingDataset
-from grb.graph import FeatureScale, Graph, adjacency_from_csr, convert
+from grb.errors import DataError
+from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 class Dataset:
     """A graph with features, labels and a split, by name or from your own arrays.
+
+    ``task`` says what is classified: nodes, or the graphs of a collection. A split names nodes, and in a collection graphs.
 
     Args:
         name: A name that ``grb ls datasets`` shows.
@@ -48,11 +52,16 @@ class Dataset:
         if ":" in str(name):
             raise DataError(f"'{name}' is an import path; load_dataset takes those, Dataset takes catalogue names")
         name = canonical("dataset", name)
+        if name in SOURCES:
+            from grb.dataset import external
+
+            self.__dict__.update(external.load(name, data_dir).with_mode(mode).__dict__)
+            return
         if name in registry.EMBEDDED:
-            parts = _embedded(name)
+            parts = reading.embedded(name)
         else:
-            parts = _read_directory(_located(name, data_dir))
-            _check_statistics(name, parts[0])
+            parts = reading.read_directory(reading.located(name, data_dir))
+            reading.check_statistics(name, parts[0])
             if name in registry.REBUILT:
                 parts[2].append("rebuilt from its public source under a split of our own; not the files of GRB")
         self._set(name, *parts, mode=mode, feat_norm=feat_norm, synthetic=name in registry.EMBEDDED)
@@ -67,17 +76,27 @@ class Dataset:
         mode: str,
         feat_norm: str | None,
         synthetic: bool,
+        task: Level = "node",
+        title: str | None = None,
+        scheme: Scheme | None = None,
     ) -> None:
         self.name = name
+        self.title = title or name
+        self.task = task
+        self.scheme = scheme
         self.mode = difficulty(mode)
         self.synthetic = synthetic
         self.split = split
         self.notes = tuple(notes)
-        assert isinstance(raw.x, Tensor)
-        self.feature_scale = FeatureScale.fit(feat_norm, raw.x)
-        self.graph = raw.with_features(self.feature_scale.apply(raw.x))
-        _check_labelled(self.labels, split)
-        self.num_classes = _classes(raw)
+        if isinstance(raw.x, CSR):
+            if feat_norm is not None:
+                raise DataError(f"sparse features are kept as they are, but feat_norm is '{feat_norm}'; give None")
+            self.feature_scale, self.graph = FeatureScale("none"), raw
+        else:
+            self.feature_scale = FeatureScale.fit(feat_norm, raw.x)
+            self.graph = raw.with_features(self.feature_scale.apply(raw.x))
+        reading.check_labelled(self.graph, split)
+        self.num_classes = reading.classes(raw)
         self._frozen = True
 
     def __setattr__(self, key: str, value: Any) -> None:
@@ -165,8 +184,30 @@ class Dataset:
     ) -> Dataset:
         """A directory in the layout of GRB: adj.npz (scipy CSR), features.npz, labels.npz (``data``) and index.npz."""
         dataset = cls.__new__(cls)
-        parts = _read_directory(Path(directory))
+        parts = reading.read_directory(Path(directory))
         dataset._set(name or Path(directory).name, *parts, mode=mode, feat_norm=feat_norm, synthetic=False)
+        return dataset
+
+    @classmethod
+    def of_graph(
+        cls,
+        graph: Graph,
+        scheme: Scheme,
+        *,
+        name: str = "custom",
+        title: str | None = None,
+        task: Level = "node",
+        notes: Sequence[str] = (),
+    ) -> Dataset:
+        """A checked graph or collection whose splits come from a :mod:`~grb.dataset.scheme`; the first one is in force."""
+        if graph.y is None:
+            raise DataError("a dataset needs labels, but none were given")
+        wanted = graph.num_graphs if task == "graph" else graph.n
+        if len(graph.y) != wanted:
+            raise DataError(f"the task is to classify {wanted} {task}s, but there are {len(graph.y)} labels")
+        dataset = cls.__new__(cls)
+        given: dict[str, Any] = {"task": task, "title": title, "scheme": scheme}
+        dataset._set(name, graph, scheme(0), list(notes), mode="full", feat_norm=None, synthetic=False, **given)
         return dataset
 
     @classmethod
@@ -199,7 +240,9 @@ class Dataset:
 
     @property
     def features(self) -> Tensor:
-        return cast(Tensor, self.graph.x)
+        """Features as a dense matrix, [n, d]; ``graph.x`` may be sparse."""
+        x = self.graph.x
+        return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1])
 
     @property
     def labels(self) -> Tensor:
@@ -220,7 +263,16 @@ class Dataset:
     @property
     def feature_range(self) -> tuple[float, float]:
         """Smallest and largest feature after normalisation."""
-        return float(self.features.min()), float(self.features.max())
+        x = self.graph.x
+        if isinstance(x, CSR):
+            values = torch.ones(1) if x.values is None else x.values
+            return min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+        return float(x.min()), float(x.max())
+
+    @property
+    def num_items(self) -> int:
+        """What splits are made of: nodes, or the graphs of a collection."""
+        return self.graph.n if self.graph.ptr is None else self.graph.num_graphs
 
     @property
     def index_train(self) -> Tensor:
@@ -277,12 +329,13 @@ class Dataset:
         return len(self.index_test)
 
     def _mask(self, ids: Tensor) -> Tensor:
-        mask = torch.zeros(self.num_nodes, dtype=torch.bool)
+        mask = torch.zeros(self.num_items, dtype=torch.bool)
         mask[ids] = True
         return mask
 
     def defender_view(self) -> View:
         """Training and validation nodes, their edges and labels: the inductive defender never meets a test node."""
+        self._check_single()
         nodes = torch.cat([self.split.train, self.split.val]).sort().values
         return View(
             graph=self.graph.subgraph(nodes),
@@ -301,7 +354,15 @@ class Dataset:
         """The whole graph, no label of any test node, and the nodes of the difficulty as targets."""
         return self._whole_graph(targets=self.test_ids(mode or self.mode))
 
+    def _check_single(self) -> None:
+        if self.graph.ptr is not None:
+            raise DataError(
+                f"'{self.name}' is a collection of {self.graph.num_graphs} graphs, but attacks and defenses work on the "
+                "nodes of one graph; use `grb taxonomy` for it"
+            )
+
     def _whole_graph(self, targets: Tensor) -> View:
+        self._check_single()
         seen = torch.cat([self.split.train, self.split.val])
         labels = torch.full_like(self.labels, -1)
         labels[seen] = self.labels[seen]
@@ -316,15 +377,30 @@ class Dataset:
         other.__dict__["mode"] = difficulty(mode)
         return other
 
+    def with_split(self, number: int) -> Dataset:
+        """The same dataset with another of its splits: predefined ones in turn, folds, or a random one of that seed."""
+        if self.scheme is None:
+            raise DataError(f"dataset '{self.name}' has one split only; datasets of the taxonomy have several")
+        other = Dataset.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__["split"] = self.scheme(number)
+        reading.check_labelled(other.graph, other.split)
+        return other
+
     def fingerprint(self) -> str:
-        """sha256 of the graph with normalised features and of the split."""
+        """sha256 of the graph with normalised features and of the split, or of the way in which splits are made."""
         digest = hashlib.sha256(self.graph.fingerprint().encode())
+        if self.scheme is not None:
+            digest.update(f"{self.task};{self.scheme.words}".encode())
+            return digest.hexdigest()
         for ids in self.split.tensors():
             digest.update(f"{len(ids)};".encode() + ids.numpy().astype("<i8").tobytes())
         return digest.hexdigest()
 
     def __repr__(self) -> str:
         kind = ", synthetic" if self.synthetic else ""
+        if self.graph.ptr is not None:
+            kind = f", graphs={self.graph.num_graphs}, task={self.task!r}{kind}"
         return (
             f"Dataset({self.name!r}, mode={self.mode!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"features={self.num_features}, classes={self.num_classes}{kind})"
@@ -338,71 +414,14 @@ def load_dataset(
     feat_norm: str | None = "arctan",
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """A dataset by its name, by ``"package.module:Class"``, or from a plug-in."""
+    """A dataset by its name, by ``"package.module:Class"``, or from a plug-in.
+
+    ``feat_norm`` is for the datasets of GRB; all others keep the features that they have.
+    """
     loader = resolve("dataset", name)
-    if loader is Dataset:
+    if loader is Dataset or (":" not in name and canonical("dataset", name) in SOURCES):
         return Dataset(name, data_dir, mode=mode, feat_norm=feat_norm)
     dataset = loader()
     if not isinstance(dataset, Dataset):
         raise DataError(f"dataset '{name}' made a {type(dataset).__name__}, but a grb Dataset is needed")
     return dataset.with_mode(mode)
-
-
-def _check_labelled(labels: Tensor, split: Split) -> None:
-    """Labels may be hidden (-1) where no part of the split needs them."""
-    used = torch.cat([split.train, split.val, split.test["full"]])
-    if labels.dim() == 1 and (labels[used] < 0).any():
-        node = int(used[labels[used] < 0][0])
-        raise DataError(f"node {node} is in the split, but its label is hidden (-1); leave it out or give its label")
-
-
-def _embedded(name: str) -> tuple[Graph, Split, list[str]]:
-    from grb.dataset.synthetic import generate
-
-    arrays = generate(name)
-    n = len(arrays.labels)
-    adj, notes = adjacency_from_csr(arrays.indptr, arrays.indices, None, (n, n))
-    graph = Graph.build(adj, arrays.features, arrays.labels)[0]
-    test: dict[str, Any] = {band: getattr(arrays, f"index_test_{band}") for band in DIFFICULTIES[:3]}
-    return graph, Split.build(arrays.index_train, arrays.index_val, test, n), notes
-
-
-def _located(name: str, data_dir: str | os.PathLike[str] | None) -> Path:
-    """The directory of a dataset; if it is nowhere on this machine, it is downloaded unless ``$GRB_OFFLINE`` is set."""
-    try:
-        return registry.find(name, data_dir)
-    except MissingDataset as missing:
-        from grb.dataset import download
-
-        return download.obtain(name, missing)
-
-
-def _read_directory(directory: Path) -> tuple[Graph, Split, list[str]]:
-    stored = storage.read_structure(directory)
-    graph = Graph(stored.adj, storage.read_features(directory, stored.adj.n), stored.labels)
-    test = {part: ids for part, ids in stored.index.items() if part not in ("train", "val")}
-    return graph, Split.build(stored.index["train"], stored.index["val"], test, graph.n), stored.notes
-
-
-def check_directory(name: str, directory: Path) -> None:
-    """Refuse a directory whose files are broken, or are not those of the paper's dataset of that name."""
-    graph, split, _ = _read_directory(directory)
-    _check_labelled(cast(Tensor, graph.y), split)
-    _check_statistics(name, graph)
-
-
-def _check_statistics(name: str, graph: Graph) -> None:
-    facts = preset("datasets").get(name)
-    if facts is None:
-        return
-    seen = {"nodes": graph.n, "edges": graph.num_edges, "features": graph.num_features, "classes": _classes(graph)}
-    for key, value in seen.items():
-        if facts[key] != value:
-            raise DataError(
-                f"the files of '{name}' have {value} {key}, but the paper's dataset has {facts[key]}; get it again"
-            )
-
-
-def _classes(graph: Graph) -> int:
-    labels = cast(Tensor, graph.y)
-    return int(labels.max()) + 1 if labels.dim() == 1 else int(labels.shape[1])

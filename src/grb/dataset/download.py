@@ -18,6 +18,8 @@ from typing import IO
 
 from grb import catalogue
 from grb.dataset import registry, storage
+from grb.dataset.locate import advice
+from grb.dataset.sources import SOURCES
 from grb.dataset.transfer import Known, Limits, Progress, Refused, Unreachable, check_address, download, host
 from grb.errors import DataError, IntegrityError, MissingDataset
 
@@ -107,6 +109,10 @@ def get(
     if name in registry.EMBEDDED:
         return Obtained(name, None, "embedded: there is nothing to get")
     if catalogue.entries("dataset")[name].target != "grb.dataset.dataset:Dataset":
+        if name in SOURCES:
+            raise DataError(
+                f"dataset '{name}' is read from raw files, which grb does not download. {advice(SOURCES[name])}"
+            )
         raise DataError(f"dataset '{name}' belongs to a plug-in, which gets its files itself")
     if not force:
         try:
@@ -338,7 +344,7 @@ def _piece(stream: IO[bytes], file: str) -> bytes:
 
 
 def _validated(name: str, stage: Path) -> tuple[FileReport, ...]:
-    from grb.dataset.dataset import check_directory
+    from grb.dataset.reading import check_directory
 
     try:
         check_directory(name, stage)

@@ -33,6 +33,8 @@ class Row:
         knowledge: ``transfer`` (a surrogate was attacked), ``white-box`` (the victim itself) or ``none``.
         correct: Which targets get their true label, [t]; for the worst case per node.
         facts: Whatever else the record says: keys, seeds, seconds, budget.
+        outside: Whether the edit was submitted: then it counts in the worst case of a defense only, so that it can lower
+            a score but never raise one.
     """
 
     attack: str
@@ -45,6 +47,7 @@ class Row:
     knowledge: Knowledge = "transfer"
     correct: Array | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    outside: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,13 +150,14 @@ def build_board(
         groups[row.attack, row.defense, row.mode, row.knowledge == "white-box"].append(row)
     shown = [mode for mode in modes if any(row.mode == mode for row in listed)]
     cells = tuple(_cell(group, paper or {}) for group in groups.values())
-    own = {key: group for key, group in groups.items() if not key[3]}
+    transfer = {key: group for key, group in groups.items() if not key[3]}
+    own = {key: group for key, group in transfer.items() if not group[0].outside}
     whole = {mode: _whole(own, mode) for mode in shown}
     by_defense = {mode: _defense_side(own, groups, mode, whole[mode]) for mode in shown}
-    by_attack = {mode: _attack_side(own, mode, whole[mode]) for mode in shown}
+    by_attack = {mode: _attack_side(transfer, mode, whole[mode]) for mode in shown}
     last = shown[-1]
     defenses = _ordered({row.defense for row in listed}, by_defense[last], descending=True)
-    attacks = _ordered({key[0] for key in own if key[0] != CLEAN}, by_attack[last], descending=False)
+    attacks = _ordered({key[0] for key in transfer if key[0] != CLEAN}, by_attack[last], descending=False)
     return Board(
         dataset=dataset,
         scenario=scenario,
@@ -258,12 +262,13 @@ def _defense_side(own: Groups, groups: Groups, mode: str, whole: set[str]) -> di
         columns = [group for key, group in own.items() if key[1] == defense and key[2] == mode]
         runs = _runs(columns) if defense in whole else {}
         table = {run: np.array([row.accuracy for row in rows]) for run, rows in runs.items()}
+        met = _with_submitted(runs, [group for key, group in groups.items() if key[1] == defense and key[2] == mode])
         summaries = {
             "average": {run: average(values) for run, values in table.items()},
             "three_min": {run: three_min(values) for run, values in table.items()},
             "weighted": {run: weighted(values, side="defense") for run, values in table.items()},
-            "worst_graph": {run: float(values.min()) for run, values in table.items()},
-            "worst_node": {run: _per_node(rows) for run, rows in runs.items()},
+            "worst_graph": {run: min(row.accuracy for row in rows) for run, rows in met.items()},
+            "worst_node": {run: _per_node(rows) for run, rows in met.items()},
         }
         found[defense] = {
             name: value_of(values)
@@ -276,6 +281,14 @@ def _defense_side(own: Groups, groups: Groups, mode: str, whole: set[str]) -> di
             if worst:
                 found[defense]["white_box"] = value_of(worst)
     return found
+
+
+def _with_submitted(
+    runs: Mapping[tuple[int, int], list[Row]], columns: Iterable[Sequence[Row]]
+) -> dict[tuple[int, int], list[Row]]:
+    """Every run with all submitted edits that its victim met: they have no repeats."""
+    outside = [row for column in columns for row in column if row.outside]
+    return {run: [*rows, *(row for row in outside if row.victim == run[0])] for run, rows in runs.items()}
 
 
 def _attack_side(own: Groups, mode: str, whole: set[str]) -> dict[str, dict[str, Value]]:

@@ -1,6 +1,7 @@
 """Graphs, edits, and the sparse kernel: values that never change."""
 
 from grb.graph.adjacency import Adjacency
+from grb.graph.complete import CompleteAdjacency
 from grb.graph.edit import GraphEdit
 from grb.graph.features import FeatureScale
 from grb.graph.graph import Graph
@@ -10,6 +11,7 @@ from grb.graph.validate import adjacency_from_csr, adjacency_from_edges
 __all__ = [
     "CSR",
     "Adjacency",
+    "CompleteAdjacency",
     "FeatureScale",
     "Graph",
     "GraphEdit",

@@ -65,6 +65,11 @@ class Adjacency:
         place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
         return inside & (self.keys[place] == wanted)
 
+    def crosses(self, owner: Tensor) -> bool:
+        """Whether an edge joins nodes of different owners, ``owner`` being [n]."""
+        rows, cols = self.pattern.row_ids.long(), self.pattern.indices.long()
+        return bool((owner[rows] != owner[cols]).any())
+
     def neighbours(self, node: int) -> Tensor:
         """Ascending ids of the neighbours of one node."""
         start, stop = self.pattern.indptr[node], self.pattern.indptr[node + 1]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph.adjacency import Adjacency
+from grb.graph.complete import CompleteAdjacency
 from grb.graph.sparse import CSR, Pattern
 from grb.graph.validate import Mode, adjacency_from_csr, check_features, check_ids, check_labels, check_ptr
 
@@ -62,11 +63,7 @@ class Graph:
         return graph, notes
 
     def _check_boundaries(self) -> None:
-        if self.ptr is None:
-            return
-        owner = self.owner
-        rows, cols = self.adj.pattern.row_ids.long(), self.adj.pattern.indices.long()
-        if (owner[rows] != owner[cols]).any():
+        if self.ptr is not None and self.adj.crosses(self.owner):
             raise DataError("an edge joins two graphs of the collection, but graphs of a collection are separate")
 
     @property
@@ -130,7 +127,7 @@ class Graph:
         digest = hashlib.sha256(b"grb-graph-1")
         x = self.x
         features = [x] if isinstance(x, Tensor) else [torch.tensor(x.shape), *_csr_arrays(x.pattern, x.values)]
-        for tensor in [*_csr_arrays(self.adj.pattern, self.adj.values), *features, self.y, self.ptr]:
+        for tensor in [*_edge_arrays(self.adj), *features, self.y, self.ptr]:
             digest.update(_bytes(tensor))
         return digest.hexdigest()
 
@@ -141,6 +138,13 @@ class Graph:
 
 def _rows(x: Tensor | CSR, nodes: Tensor) -> Tensor | CSR:
     return x[nodes] if isinstance(x, Tensor) else x.rows(nodes)
+
+
+def _edge_arrays(adj: Adjacency) -> list[Tensor | None]:
+    """What the edges are known by; complete graphs by their boundaries, marked so that no CSR has the same bytes."""
+    if isinstance(adj, CompleteAdjacency):
+        return [torch.tensor([-1]), adj.ptr]
+    return _csr_arrays(adj.pattern, adj.values)
 
 
 def _csr_arrays(pattern: Pattern, values: Tensor | None) -> list[Tensor | None]:

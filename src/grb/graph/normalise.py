@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from grb.graph.adjacency import Adjacency
-from grb.graph.sparse import CSR, Pattern, row_sums
+from grb.graph.complete import CompleteAdjacency
+from grb.graph.sparse import CSR, Op, Pattern, row_sums
 
 
 def gcn(adj: Adjacency) -> CSR:
@@ -31,6 +32,17 @@ def row(adj: Adjacency) -> CSR:
 def raw(adj: Adjacency) -> CSR:
     """The adjacency itself, as GIN's sum over neighbours uses it."""
     return CSR(adj.pattern, adj.values, symmetric=True)
+
+
+def operator(adj: Adjacency, *, left: float, right: float, self_loops: bool = True) -> Op:
+    r"""As :func:`scaled`, and by sums per graph where the graphs are complete, without writing their edges out.
+
+    ``left=-0.5, right=-0.5`` is GCN's normalisation, ``left=0, right=0, self_loops=False`` the plain adjacency of GIN,
+    ``left=-0.5, right=-0.5, self_loops=False`` ChebNet's :math:`D^{-1/2} A D^{-1/2}`.
+    """
+    if isinstance(adj, CompleteAdjacency):
+        return adj.operator(left + right, self_loops=self_loops)
+    return scaled(adj, left=left, right=right, self_loops=self_loops)
 
 
 def scaled(adj: Adjacency, *, left: float, right: float, self_loops: bool = True) -> CSR:

@@ -61,7 +61,7 @@ class LowRank:
 class Complete:
     r"""Every node joined with every other node of its graph, by sums per graph: :math:`O(n d)` instead of :math:`O(n^2 d)`.
 
-    .. math:: y_i = s_{g(i)} \sum_{j \in g(i)} x_j + o\, x_i
+    .. math:: y_i = s_{g(i)} \sum_{j \in g(i)} x_j + o_{g(i)}\, x_i
 
     ``scale`` 1 and ``own`` -1 is the adjacency of the complete graph; ``scale`` 1/size and ``own`` 0 its
     GCN normalisation, whose entries are all equal.
@@ -69,12 +69,12 @@ class Complete:
     Args:
         ptr: First node of every graph of the collection and, last, n: [graphs + 1].
         scale: Factor of every graph's sum, [graphs].
-        own: Factor of a node's own row.
+        own: Factor of a node's own row; one number, or one per graph, [graphs].
     """
 
     ptr: Tensor
     scale: Tensor
-    own: float = 0.0
+    own: float | Tensor = 0.0
 
     @classmethod
     def adjacency(cls, ptr: Tensor) -> Complete:
@@ -100,6 +100,12 @@ class Complete:
         n = int(self.ptr[-1])
         return CSR(Pattern(self.ptr.long(), torch.arange(n, device=self.ptr.device), n))
 
+    @cached_property
+    def _owns(self) -> Tensor:
+        """The factor of every node's own row, [n, 1]."""
+        factors = torch.as_tensor(self.own, dtype=self.scale.dtype, device=self.ptr.device).expand(len(self.scale))
+        return torch.repeat_interleave(factors, self.ptr.diff()).unsqueeze(1)
+
     def __matmul__(self, x: Tensor) -> Tensor:
         if len(x) != self.shape[1]:
             raise DataError(f"a {list(self.shape)} matrix cannot multiply {list(x.shape)}: sizes differ")
@@ -107,6 +113,8 @@ class Complete:
             return (self @ x.unsqueeze(1)).squeeze(1)
         sums = (self._members @ x) * self.scale.unsqueeze(1).to(x.dtype)
         spread = torch.repeat_interleave(sums, self.ptr.diff(), dim=0, output_size=len(x))
+        if isinstance(self.own, Tensor):
+            return spread + self._owns.to(x.dtype) * x
         return spread + self.own * x if self.own else spread
 
     def rows(self, ids: Tensor) -> CSR:
@@ -119,4 +127,9 @@ class Complete:
         columns = torch.arange(total, device=ids.device) + shift
         values = torch.repeat_interleave(self.scale[graph], sizes, output_size=total)
         own = columns == torch.repeat_interleave(ids, sizes, output_size=total)
-        return CSR(Pattern(indptr, columns, self.shape[1]), values + self.own * own)
+        factors = torch.repeat_interleave(self._owns[ids].squeeze(1), sizes, output_size=total)
+        return CSR(Pattern(indptr, columns, self.shape[1]), values + factors * own)
+
+    def to(self, device: torch.device | str) -> Complete:
+        own = self.own.to(device) if isinstance(self.own, Tensor) else self.own
+        return Complete(self.ptr.to(device), self.scale.to(device), own)

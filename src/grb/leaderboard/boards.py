@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,12 @@ from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
 from grb.pipeline.store import Store
 from grb.pipeline.study import Study, plan
 from grb.pipeline.study import board as board_of
+from grb.pipeline.submission import submissions
 from grb.visualise.budget import split_label
 
 RANDOM = "rnd"
+# a reported accuracy may be so far from the measured one
+REPORTED = 0.02
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,22 @@ def studies_of(
 def shown_board(study: Study, store: Store) -> Board:
     """The board of a study as it is shown: with the specs behind its cells and with what the checks of scores found."""
     board = with_specs(board_of(study, store), study.jobs)
+    board = replace(board, flags=(*board.flags, *_told(study, board)))
     return checked(board, {mode: len(study.dataset.test_ids(mode)) for mode in board.modes})
+
+
+def _told(study: Study, board: Board) -> Iterator[str]:
+    """What the cards of submissions own up to, and what they say that was not found here."""
+    for label, card in study.cards.items():
+        if card.unreliable:
+            yield f"{label} is unreliable: {card.unreliable[:200]}"
+        for other, share in card.reported.items():
+            pair = (label, other) if card.kind == "attack" else (other, label)
+            cell = board.cell(*pair, card.mode)
+            if cell is not None and abs(cell.accuracy.mean - share) > REPORTED:
+                yield (
+                    f"{label} reports {100 * share:.1f} % for {other[:60]}, but {100 * cell.accuracy.mean:.1f} % was found"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +144,13 @@ def _planned(
             if setting.dataset != recipe.dataset:
                 continue
             try:
-                study = plan(recipe, threads=setting.threads, device=setting.device, data_dir=data_dir)
+                study = plan(
+                    recipe,
+                    threads=setting.threads,
+                    device=setting.device,
+                    data_dir=data_dir,
+                    submitted=submissions(store),
+                )
             except MissingDataset as error:
                 if on_skip is None:
                     raise

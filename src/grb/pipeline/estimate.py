@@ -19,7 +19,7 @@ from grb.pipeline.study import Study
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
 FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.004, 0.03
 CORA_EDGES = 5_429
-BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000}
+BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "profile": 4_000}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from grb.errors import DataError
 from grb.pipeline.spec import Spec, digest, plain
 
-Kind = Literal["fit", "attack", "score"]
+Kind = Literal["fit", "attack", "score", "profile"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FORMAT = 1
 
@@ -22,17 +22,33 @@ class DataRef:
     Args:
         dataset: Catalogue name or ``package.module:function``.
         fingerprint: Of the dataset as it was planned; a worker that loads another one refuses.
-        chain: Keys of attack jobs whose edits are applied in this order.
+        chain: Keys of attack jobs whose edits are applied, and perturbations, in this order.
         data_dir: Where the files were found if not on the usual path; not part of the key.
     """
 
     dataset: str
     fingerprint: str
-    chain: tuple[str, ...] = ()
+    chain: tuple[str | Spec, ...] = ()
     data_dir: str | None = field(default=None, compare=False)
 
     def with_edit(self, key: str) -> DataRef:
         return DataRef(self.dataset, self.fingerprint, (*self.chain, key), self.data_dir)
+
+    def perturbed(self, spec: Spec) -> DataRef:
+        return DataRef(self.dataset, self.fingerprint, (*self.chain, spec), self.data_dir)
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """Keys of the attack jobs in the chain."""
+        return tuple(link for link in self.chain if isinstance(link, str))
+
+    @property
+    def perturbations(self) -> tuple[Spec, ...]:
+        return tuple(link for link in self.chain if isinstance(link, Spec))
+
+
+def _link(value: Any) -> str | Spec:
+    return Spec(str(value["name"]), dict(value["params"])) if isinstance(value, Mapping) else str(value)
 
 
 @dataclass(frozen=True)
@@ -40,7 +56,7 @@ class Job:
     """One unit of work.
 
     Args:
-        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in predictions.
+        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in predictions, ``profile`` in an AUROC.
         spec: The method: a defense's or an attack's name and changes of its preset.
         data: What it works on.
         method: The built method with every preset filled in, as plain values; only hashed, never interpreted.
@@ -73,12 +89,13 @@ class Job:
     @property
     def needs(self) -> tuple[str, ...]:
         """Keys of the jobs that must be done before."""
-        return (*self.inputs.values(), *self.data.chain)
+        return (*self.inputs.values(), *self.data.edits)
 
     @property
     def label(self) -> str:
         """What it is, in a few words."""
-        where = f"{self.data.dataset}" + (f" {self.mode}" if self.mode else "")
+        changed = "".join(f" {spec.label}" for spec in self.data.perturbations)
+        where = f"{self.data.dataset}{changed}" + (f" {self.mode}" if self.mode else "")
         return f"{self.kind} {self.spec.label} on {where}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:
@@ -89,7 +106,7 @@ class Job:
             "data": {
                 "dataset": self.data.dataset,
                 "fingerprint": self.data.fingerprint,
-                "chain": list(self.data.chain),
+                "chain": [link if isinstance(link, str) else link.plain() for link in self.data.chain],
             },
             "method": plain(self.method),
             "inputs": dict(self.inputs),
@@ -111,7 +128,7 @@ class Job:
             return cls(
                 kind=values["kind"],
                 spec=Spec(str(spec["name"]), dict(spec["params"])),
-                data=DataRef(data["dataset"], data["fingerprint"], tuple(map(str, data["chain"])), data_dir),
+                data=DataRef(data["dataset"], data["fingerprint"], tuple(map(_link, data["chain"])), data_dir),
                 method=dict(values["method"]),
                 inputs={str(role): str(key) for role, key in values["inputs"].items()},
                 mode=values["mode"],

@@ -108,7 +108,7 @@ def read_recipe(source: str | Path) -> Recipe:
 def parse_recipe(text: str, *, name: str) -> Recipe:
     """A recipe from YAML text."""
     try:
-        values = yaml.load(text, Loader=_Strict)
+        values = yaml.load(text, Loader=Strict)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a number or a nesting without end, too
         raise DataError(f"recipe '{name}' is not readable YAML ({' '.join(str(error).split())[:160]})") from None
     if not isinstance(values, dict):
@@ -200,7 +200,7 @@ def _check_count(name: str, value: Any, *, least: int) -> None:
         raise DataError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
 
 
-class _Strict(yaml.SafeLoader):
+class Strict(yaml.SafeLoader):
     """Safe YAML without duplicate keys and without anchors, which can blow a short file up to any size."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:

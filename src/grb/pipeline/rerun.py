@@ -13,7 +13,7 @@ import torch
 
 from grb.errors import IntegrityError
 from grb.pipeline.job import KINDS, Job
-from grb.pipeline.store import Record, Store
+from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.pipeline.study import closure
 from grb.pipeline.work import Worker
 
@@ -75,7 +75,8 @@ def rerun(
     jobs = {
         record.key: replace(record.job, data=replace(record.job.data, data_dir=data_dir)) for record in store.records()
     }
-    wanted = sorted(set(closure(jobs, keys)), key=lambda key: (KINDS.index(jobs[key].kind), key))
+    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name != SUBMISSION]  # those nobody computed
+    wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
     for key in wanted if not trust_code else []:
         _check_names(jobs[key])
     worker = Worker(_Dry(store.path))

@@ -21,6 +21,8 @@ from grb.pipeline.job import Job
 from grb.pipeline.spec import digest
 
 FORMAT = 1
+# name of the spec of a job that nobody computed: its artefact was sent
+SUBMISSION = "submission"
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIXES = (".safetensors", ".npz")
 # a claim that nobody has renewed for so long belongs to a process that is gone; a file that no record names yet may be new
@@ -64,7 +66,8 @@ class Store:
     """A directory of records and artefacts.
 
     ``records/ab/<key>.json`` is the truth; ``objects/ab/<sha256>.safetensors|npz`` are the artefacts that records name;
-    ``failed/<key>.json`` tells why a job failed last; ``claims/<key>`` says who computes it now.
+    ``failed/<key>.json`` tells why a job failed last; ``claims/<key>`` says who computes it now; ``submitted/<key>`` marks
+    the records that came from outside, so that they are found without reading all.
 
     Args:
         path: The directory; made when first written to.
@@ -121,6 +124,14 @@ class Store:
         values = record.plain()
         _write_json(self.record_path(record.key), {**values, "sha256": digest(values)})
         (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
+        if record.job.spec.name == SUBMISSION:
+            write_atomic(self.path / "submitted" / record.key, lambda stream: None)
+
+    def submitted(self) -> Iterator[Record]:
+        """Records of what others have sent."""
+        for path in sorted((self.path / "submitted").glob("*")):
+            if _KEY.fullmatch(path.name) and self.has(path.name):
+                yield self.read(path.name)
 
     def receive(self, key: str, data: bytes) -> None:
         """Keep a record as another store wrote it, after the checks of one that is read; its artefacts must be here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -24,6 +24,7 @@ from grb.pipeline.job import DataRef, Job
 from grb.pipeline.recipe import BASELINES, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
+from grb.pipeline.submission import Card, card_of
 from grb.pipeline.work import read_threat, threat_values, unpack_bits
 from grb.threat import Injection, Modification, Threat
 
@@ -43,16 +44,22 @@ class Place:
     knowledge: str
     surrogate: str
     modes: tuple[str, ...]
+    outside: bool = False
 
 
 @dataclass(frozen=True)
 class Study:
-    """All jobs of a recipe, inputs before users, and the places of their measurements."""
+    """All jobs of a recipe, inputs before users, and the places of their measurements.
+
+    Args:
+        cards: Of submissions, by the name that they have in it.
+    """
 
     recipe: Recipe
     dataset: Dataset
     jobs: Mapping[str, Job]
     places: tuple[Place, ...]
+    cards: Mapping[str, Card] = field(default_factory=dict)
 
     def shard(self, index: int, count: int) -> Study:
         """Every ``count``-th block of measurements with all jobs that they need, beginning with 1."""
@@ -84,13 +91,55 @@ def closure(jobs: Mapping[str, Job], keys: Iterable[str]) -> Iterator[str]:
             stack.extend(jobs[key].needs)
 
 
-def plan(recipe: Recipe, *, threads: int = 1, device: str = "cpu", data_dir: str | None = None) -> Study:
-    """The jobs of a recipe; every name and parameter in it is checked here, before anything runs."""
+def plan(
+    recipe: Recipe,
+    *,
+    threads: int = 1,
+    device: str = "cpu",
+    data_dir: str | None = None,
+    submitted: Iterable[Record] = (),
+) -> Study:
+    """The jobs of a recipe; every name and parameter in it is checked here, before anything runs.
+
+    Args:
+        submitted: Records of submissions (:func:`grb.pipeline.submission.submissions`): those for this dataset and scenario
+            join; defenses meet every attack, attacks meet every defense.
+    """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
     planner = _Planner(recipe, dataset, threads, device, data_dir)
-    victims = planner.victims()
-    places = [*planner.clean(victims), *planner.transfer(victims), *planner.white_box(victims)]
-    return Study(recipe, dataset, planner.jobs, tuple(places))
+    joined = planner.joining(submitted)
+    victims = {**planner.victims(), **planner.submitted_victims(joined)}
+    places = [
+        *planner.clean(victims),
+        *planner.transfer(victims),
+        *planner.white_box(victims),
+        *planner.submitted_attacks(joined, victims),
+    ]
+    return Study(recipe, dataset, planner.jobs, tuple(places), {card.label: card for _, card in joined})
+
+
+def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | None = None) -> tuple[Study, Study]:
+    """The study of a recipe with a submission in it, and the part that has to be done for the submission.
+
+    An attack meets the defenses whose weights the store has; a defense meets the attacks whose edits it has, and is
+    attacked itself as the recipe's white-box attacks do.
+    """
+    study = plan(recipe, data_dir=data_dir, submitted=[*store.submitted(), submission])
+    label = card_of(submission).label
+    if submission.key not in study.jobs:
+        raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")
+
+    def possible(place: Place) -> bool:
+        missing = [key for key in closure(study.jobs, [place.score]) if not store.has(key) and key != submission.key]
+        return all(study.jobs[key].kind == "score" or submission.key in study.jobs[key].needs for key in missing)
+
+    places = tuple(place for place in study.places if label in (place.attack, place.defense) and possible(place))
+    opponents = {place.defense if place.outside else place.attack for place in places} - {CLEAN}
+    if not opponents:
+        raise DataError(f"{store.path} has nothing of recipe '{recipe.name}' that {label} could meet; run it first")
+    needed = set(closure(study.jobs, [place.score for place in places]))
+    jobs = {key: job for key, job in study.jobs.items() if key in needed}
+    return study, replace(study, jobs=jobs, places=places)
 
 
 class _Planner:
@@ -119,6 +168,29 @@ class _Planner:
             for number in range(recipe.victims)
             for spec in ordered
         }
+
+    def joining(self, submitted: Iterable[Record]) -> list[tuple[Job, Card]]:
+        """Submissions that this board can show."""
+        found = [(record.job, card_of(record)) for record in submitted]
+        return [
+            (job, card)
+            for job, card in found
+            if job.data.fingerprint == self.data.fingerprint
+            and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
+        ]
+
+    def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
+        return {(card.label, 0): self.add(job) for job, card in joined if card.kind == "defense"}
+
+    def submitted_attacks(
+        self, joined: Iterable[tuple[Job, Card]], victims: Mapping[tuple[str, int], str]
+    ) -> Iterator[Place]:
+        for job, card in joined:
+            if card.kind == "attack":
+                edit = self.add(job)
+                for (defense, number), victim in victims.items():
+                    key = self.score(victim, edit, card.mode)
+                    yield Place(key, card.label, defense, 0, number, "transfer", "", (card.mode,), outside=True)
 
     def fit(self, spec: Spec, seed: int) -> str:
         whole, method, version = self.method("fit", spec)
@@ -252,7 +324,7 @@ def default_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
     """The paper's limits for a dataset and difficulty."""
     if scenario == "injection":
         return Injection.preset(dataset.name, mode)
-    return Modification(edge_ratio=0.05)
+    return Modification.preset(dataset.name, len(dataset.test_ids(mode)), dataset.feature_range)
 
 
 def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
@@ -297,6 +369,7 @@ def rows(study: Study, store: Store) -> Iterator[Row]:
                 knowledge=place.knowledge,  # type: ignore[arg-type]
                 correct=_bits(record.result["correct"].get(mode), sizes[mode]),
                 facts=facts,
+                outside=place.outside,
             )
 
 
@@ -354,6 +427,7 @@ def board(study: Study, store: Store) -> Board:
             "measured": len(measured),
             "planned": total,
             "fingerprint": study.dataset.fingerprint(),
+            **({"cards": {name: card.shown() for name, card in study.cards.items()}} if study.cards else {}),
         },
     )
 

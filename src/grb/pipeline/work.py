@@ -9,6 +9,7 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -25,8 +26,9 @@ from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel, predict
 from grb.model.build import split_name
 from grb.pipeline.job import Job
-from grb.pipeline.spec import plain
-from grb.pipeline.store import Record, Store
+from grb.pipeline.profile import check_fits, is_random, perturb, profile, profiling_method
+from grb.pipeline.spec import Spec, digest, plain
+from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.threat import Injection, Modification, Threat
 from grb.trainer.checkpoint import load_model, save_model
 
@@ -61,6 +63,7 @@ class Worker:
         self.models: Recent[nn.Module] = Recent(32)
         self.edits: Recent[GraphEdit] = Recent(32)
         self.clean: Recent[Tensor] = Recent(64)
+        self.perturbed: Recent[Graph] = Recent(4)
 
     def do(self, job: Job) -> Record:
         """Compute a job and write its record; a job that is done already is only read."""
@@ -74,18 +77,10 @@ class Worker:
         """A job's record, whether or not the store has one; artefacts are written, the record is not."""
         torch.set_num_threads(job.threads)
         start, start_cpu = time.perf_counter(), time.process_time()
-        result, objects = {"fit": self._fit, "attack": self._attack, "score": self._score}[job.kind](job)
-        provenance = {
-            "grb": __version__,
-            "python": platform.python_version(),
-            "torch": str(torch.__version__),
-            "machine": platform.machine(),
-            "system": sys.platform,
-            "seconds": round(time.perf_counter() - start, 4),
-            "cpu_seconds": round(time.process_time() - start_cpu, 4),
-            "peak_megabytes": round(peak_megabytes(), 1),
-        }
-        return Record(job.key, job, result, objects, provenance)
+        work = {"fit": self._fit, "attack": self._attack, "score": self._score, "profile": self._profile}
+        result, objects = work[job.kind](job)
+        spent = time.perf_counter() - start, time.process_time() - start_cpu
+        return Record(job.key, job, result, objects, provenance(*spent))
 
     def _fit(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
@@ -129,9 +124,14 @@ class Worker:
         dataset, model = self._dataset(job), self._model(job.inputs["model"])
         before = self.clean.get((job.inputs["model"], job.threads), lambda: _labels(model, dataset.graph))
         graph = dataset.graph
-        for key in job.data.chain:
-            graph = graph.apply(self._edit(key))
+        for link in job.data.chain:
+            changed = (
+                perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link))
+            )
+            graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
         after = _labels(model, graph) if job.data.chain else before
+        if not _is_ours(model) and not torch.equal(_labels(model, dataset.graph), before):
+            raise DataError("the model gives the clean graph other labels than before; it must not keep state")
         modes = [job.mode] if job.mode else list(dataset.split.test)
         ids = {mode: dataset.test_ids(mode) for mode in modes}
         y = dataset.labels
@@ -140,6 +140,21 @@ class Worker:
             "changed": {mode: _share(after[own] != before[own]) for mode, own in ids.items()},
             "correct": {mode: pack_bits((after[own] == y[own]).numpy()) for mode, own in ids.items()},
         }, {}
+
+    def _profile(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        dataset = self._dataset(job)
+        links = job.data.perturbations
+        if len(links) != len(job.data.chain):
+            raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
+        method = profiling_method(job.spec, dataset)
+        _check_method(job, method)
+        graph = dataset.graph
+        for link in links:
+            start = graph
+            named = (job.data.dataset, start.fingerprint() if start is not dataset.graph else "", digest(link.plain()))
+            drawn = job.seed if is_random(link) else 0
+            graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
+        return profile(dataset, graph, job, method), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data
@@ -159,13 +174,29 @@ class Worker:
     def _model(self, key: str) -> nn.Module:
         def load() -> nn.Module:
             record = self.store.read(key)
-            # the key of a job that somebody planned names this code, so it may be imported
-            return load_model(self.store.checked(record, "weights"), trusted=split_name(record.job.spec.name)[0])
+            # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
+            name = record.job.spec.name
+            trusted = None if name == SUBMISSION else split_name(name)[0]
+            return load_model(self.store.checked(record, "weights"), trusted=trusted)
 
         return self.models.get(key, load)
 
     def _edit(self, key: str) -> GraphEdit:
         return self.edits.get(key, lambda: GraphEdit.load(self.store.checked(self.store.read(key), "edit")))
+
+
+def provenance(seconds: float, cpu_seconds: float) -> dict[str, Any]:
+    """Where a record comes from, and what it took."""
+    return {
+        "grb": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "machine": platform.machine(),
+        "system": sys.platform,
+        "seconds": round(seconds, 4),
+        "cpu_seconds": round(cpu_seconds, 4),
+        "peak_megabytes": round(peak_megabytes(), 1),
+    }
 
 
 def threat_values(threat: Threat) -> dict[str, Any]:
@@ -226,11 +257,32 @@ def _device(job: Job) -> str:
 
 
 def _labels(model: nn.Module, graph: Graph) -> Tensor:
+    """The label that a model gives every node, -1 where it says NaN; one that breaks the rules of the house is refused."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    logits = predict(model, graph.to(device)).cpu()
+    lent = graph.to(device)
+    before = None if _is_ours(model) else _values(lent).clone()
+    logits: Any = predict(model, lent)
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != graph.n or not logits.shape[1]:
+        shape = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise DataError(f"the model gives {shape}, but one row of logits for each of {graph.n} nodes is needed")
+    if before is not None and not torch.equal(before, _values(lent)):
+        raise DataError("the model changes its input in place; it must copy what it wants to change")
+    logits = logits.cpu()
     labels = logits.argmax(1)
     labels[torch.isnan(logits).any(1)] = -1  # a NaN counts as wrong
     return labels
+
+
+def _is_ours(model: nn.Module) -> bool:
+    return type(model).__module__.startswith("grb.")
+
+
+def _values(graph: Graph) -> Tensor:
+    """The features that are stored."""
+    if isinstance(graph.x, Tensor):
+        return graph.x
+    assert graph.x.values is not None
+    return graph.x.values
 
 
 def _share(bits: Tensor) -> float:

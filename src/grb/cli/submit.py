@@ -1,0 +1,125 @@
+"""``grb submit``: check what others send, and score it into a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grb.cli import output, studying
+from grb.cli.options import DataDir, Json, group
+
+if TYPE_CHECKING:
+    from grb.pipeline.submission import Checked
+
+app = group("Check attacks and defenses that others send, and score them into a store.")
+File = Annotated[Path, typer.Argument(help="An edit (.npz) or weights (.safetensors).")]
+CardFile = Annotated[
+    Path | None, typer.Option("--card", help="Its card; the file of the same name that ends in .yaml if not given.")
+]
+
+
+@app.command()
+def check(
+    file: File,
+    card: CardFile = None,
+    fix: Annotated[
+        Path | None,
+        typer.Option(help="Write an edit without loops, repeated edges and denormals here, and check that."),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Check a submission against everything in its threat model; nothing of it is run or believed before.
+
+    \b
+    Examples:
+      grb submit check my-attack.npz                 its card is my-attack.yaml
+      grb submit check my-attack.npz --fix fixed.npz
+      grb submit check weights.safetensors --card card.yaml
+    """
+    from grb.pipeline.submission import mended
+
+    where = card or file.with_suffix(".yaml")
+    if fix is not None:
+        for sentence in mended(file, fix):
+            output.say(f"mended: {sentence}")
+        file = fix
+    checked = _checked(file, where, data_dir)
+    if as_json:
+        output.print_json(_facts(checked))
+        return
+    output.table(
+        f"{checked.card.name}: a valid {checked.card.kind} on {checked.card.dataset}",
+        ["what", "value"],
+        [[name, str(value)] for name, value in _facts(checked).items() if name != "notes"],
+    )
+    for note in checked.notes:
+        output.say(f"note: {note}")
+
+
+@app.command()
+def add(
+    file: File,
+    card: CardFile = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="Whose board it joins; the one of its dataset and scenario if not given.")
+    ] = None,
+    store: studying.StoreDir = None,
+    quick: studying.Quick = False,
+    workers: studying.Workers = None,
+    timeout: Annotated[float, typer.Option(help="Seconds per job.")] = 600.0,
+    memory: Annotated[float, typer.Option(help="Megabytes per worker.")] = 8192.0,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Check a submission, score it in workers with limits, and show the board that it joins.
+
+    Attacks meet the defenses whose weights the store has; a defense meets the attacks whose edits it has.
+
+    \b
+    Examples:
+      grb submit add my-attack.npz --store results
+      grb submit add weights.safetensors --card card.yaml --recipe grb-cora --store results
+    """
+    from grb.cli.leaderboard import show_board
+    from grb.leaderboard.boards import shown_board
+    from grb.pipeline import submission
+    from grb.pipeline.study import joined
+
+    place = studying.store_at(store)
+    checked = _checked(file, card or file.with_suffix(".yaml"), data_dir)
+    own = checked.card
+    name = recipe or (own.dataset if own.scenario == "injection" else f"{own.dataset}-{own.scenario}")
+    root = None if data_dir is None else str(data_dir)
+    study, part = joined(place, submission.record_of(checked), studying.chosen(name, quick=quick), data_dir=root)
+    submission.add(place, checked)
+    outcome = studying.carry_out(part, place, workers=workers, timeout=timeout, memory=memory, as_json=as_json)
+    show_board(shown_board(study, place), as_json=as_json)
+    for note in checked.notes:
+        output.say(f"note: {note}")
+    output.say(f"{own.label}: {outcome.done} jobs done; store: {place.path}")
+    if code := studying.exit_code(outcome):
+        raise typer.Exit(code)
+
+
+def _checked(file: Path, card: Path, data_dir: Path | None) -> Checked:
+    from grb.dataset import load_dataset
+    from grb.pipeline.study import default_threat
+    from grb.pipeline.submission import check, read_card
+
+    own = read_card(card)
+    dataset = load_dataset(own.dataset, data_dir=data_dir)
+    return check(file, own, dataset, default_threat(own.scenario, dataset, own.mode))
+
+
+def _facts(checked: Checked) -> dict[str, object]:
+    card = checked.card
+    facts: dict[str, object] = {"name": card.name, "kind": card.kind, "dataset": card.dataset, "sha256": checked.sha256}
+    if card.kind == "attack":
+        facts |= {"mode": card.mode, "scenario": card.scenario, **checked.result["budget"]}
+        facts |= {"limits": checked.job.extra["threat"]}
+    else:
+        facts["parameters"] = checked.result["parameters"]
+    return {**facts, "notes": list(checked.notes)}

@@ -1,0 +1,141 @@
+"""Raw files on disk through the classes of ``torch_geometric.datasets``, and their ``Data`` as checked arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grb.dataset.raw import Array, Raw, build
+from grb.dataset.sources import Source
+from grb.errors import DataError, GRBError
+
+PARTS = ("train", "val", "test")
+# graphs that the paper leaves out
+LARGEST = {"DD": 3500}
+
+
+def read(source: Source, folder: Path, stage: Path) -> Raw:
+    """A dataset from the directory that has its ``raw/``; whatever the class writes goes below ``stage``."""
+    root = stage / source.loader
+    _link(folder / "raw", root / source.folder / "raw")
+    maker = _offline(source)
+    with _quiet():
+        try:
+            if source.parts:
+                return _in_parts([_made(maker, source, root, split=part) for part in PARTS], source)
+            dataset = _made(maker, source, root)
+            return single(dataset[0], source.splitting) if len(dataset) == 1 else collection(list(dataset), source.task)
+        except GRBError:
+            raise
+        except Exception as error:  # whatever a parser of foreign files meets
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            raise DataError(
+                f"torch_geometric's {source.loader} cannot read {folder / 'raw'} ({told}); get the files again"
+            ) from None
+
+
+def single(data: Any, splitting: str = "predefined") -> Raw:
+    """One graph whose nodes are classified, with the masks that it has."""
+    n = int(data.num_nodes)
+    splits = _masks(data) if splitting == "predefined" else []
+    return build(data.edge_index.numpy(), data.x, data.y, nodes=n, splits=splits, notes=_dropped([data]))
+
+
+def collection(items: Sequence[Any], task: str, splits: Sequence[tuple[Array, Array, Array]] = ()) -> Raw:
+    """Several graphs; ``task`` says whether nodes or graphs are classified."""
+    sizes = np.array([int(item.num_nodes) for item in items])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    edges = [item.edge_index.numpy() + start for item, start in zip(items, starts, strict=True)]
+    features = [_features(item) for item in items]
+    x = None if any(part is None for part in features) else torch.cat(features)  # type: ignore[arg-type]
+    labels = [torch.as_tensor(item.y) for item in items]
+    y = torch.cat(labels) if task == "node" else torch.cat([label.reshape(1, -1) for label in labels]).squeeze(1)
+    return build(np.concatenate(edges, axis=1), x, y, sizes=sizes, splits=splits, notes=_dropped(items))
+
+
+def _features(data: Any) -> Tensor | None:
+    """Features with coordinates beside them, which superpixels have."""
+    x, place = getattr(data, "x", None), getattr(data, "pos", None)
+    parts = [part.float() for part in (x, place) if part is not None]
+    return torch.cat(parts, dim=1) if parts and sum(part.shape[1] for part in parts) else None
+
+
+def _dropped(items: Sequence[Any]) -> list[str]:
+    attributes = getattr(items[0], "edge_attr", None)
+    if attributes is None:
+        return []
+    columns = 1 if attributes.dim() == 1 else attributes.shape[1]
+    return [f"edge attributes ({columns} column{'s' * (columns != 1)}) dropped"]
+
+
+def _in_parts(parts: Sequence[Any], source: Source) -> Raw:
+    """Train, validation and test graphs, one after the other, as one collection."""
+    counts = [len(part) for part in parts]
+    ids = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
+    return collection([item for part in parts for item in part], source.task, [(ids[0], ids[1], ids[2])])
+
+
+def _masks(data: Any) -> list[tuple[Array, Array, Array]]:
+    masks: list[Any] = [getattr(data, f"{part}_mask", None) for part in PARTS]
+    train, val, test = masks
+    if any(mask is None for mask in masks):
+        raise DataError("this graph has no train_mask, val_mask and test_mask, but its splits should be predefined")
+    stopping = getattr(data, "stopping_mask", None)
+    if stopping is not None:  # WikiCS: its validation nodes are for choosing parameters, which nobody does here
+        train, val = train | val, stopping
+    columns = max(mask.shape[1] if mask.dim() == 2 else 1 for mask in (train, val, test))
+    wide = [(mask if mask.dim() == 2 else mask.unsqueeze(1)).expand(-1, columns) for mask in (train, val, test)]
+    ids = [[mask[:, i].nonzero().flatten().numpy() for mask in wide] for i in range(columns)]
+    return [(parts[0], parts[1], parts[2]) for parts in ids]
+
+
+def _made(maker: Any, source: Source, root: Path, **given: Any) -> Any:
+    arguments = {**source.options, **given} | ({"name": source.name} if source.name else {})
+    if source.name in LARGEST:
+        most = LARGEST[str(source.name)]
+        arguments["pre_filter"] = lambda data: data.num_nodes < most
+    if source.loader == "MalNetTiny":
+        from torch_geometric.transforms import LocalDegreeProfile
+
+        arguments["pre_transform"] = LocalDegreeProfile()
+    return maker(root=str(root), **arguments)
+
+
+def _offline(source: Source) -> Any:
+    """The class, except that it never downloads."""
+    import torch_geometric.datasets
+
+    def refuse(self: Any) -> None:
+        missing = [Path(path).name for path in self.raw_paths if not os.path.exists(path)]
+        raise DataError(
+            f"the raw files of {source.title} lack {', '.join(missing[:4])}; let torch_geometric get them: {source.call}"
+        )
+
+    maker = getattr(torch_geometric.datasets, source.loader)
+    return type(source.loader, (maker,), {"download": refuse})
+
+
+def _link(raw: Path, place: Path) -> None:
+    """The raw files as part of the stage, without copying them where the system has links."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.symlink_to(raw.resolve(), target_is_directory=True)
+    except OSError:
+        shutil.copytree(raw, place)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,44 @@
+"""GCN's convolution for profiling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grb.graph import Adjacency, Op, normalise
+from grb.model.layers import Linear
+from grb.model.profiling.blueprint import Conv
+
+
+class Glorot(Linear):
+    """A linear map with uniform Glorot weights and zero bias."""
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        nn.init.xavier_uniform_(self.weight, generator=generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+
+class GCNConv(Conv):
+    r"""Kipf and Welling's :math:`\tilde D^{-1/2} \tilde A \tilde D^{-1/2} H W`.
+
+    References:
+        Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
+    """
+
+    def __init__(self, width: int, bias: bool, **options: Any) -> None:
+        super().__init__(width, bias, **options)
+        self.linear = Glorot(width, width, bias)
+
+    @staticmethod
+    def prepare(adj: Adjacency) -> Op:
+        return normalise.operator(adj, left=-0.5, right=-0.5)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        self.linear.reset_parameters(generator)
+
+    def forward(self, h: Tensor, op: Op, first: Tensor) -> Tensor:
+        out: Tensor = self.linear(op @ h)
+        return out

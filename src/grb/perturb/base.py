@@ -1,0 +1,159 @@
+"""What a perturbation is, and the parts that several of them share: streams of random numbers, edges of collections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from grb.errors import DataError
+from grb.graph import CSR, Adjacency, Graph, Pattern
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Compat = Literal["gtaxogym"] | None
+"""``"gtaxogym"`` does what the taxonomy paper's code does where its published numbers depend on it."""
+
+
+@runtime_checkable
+class Perturbation(Protocol):
+    """From a graph or a collection of graphs to a new one; the old one stays as it is.
+
+    ``random`` tells whether the generator is used, ``version`` counts changes of the results, ``title`` is the name in
+    the published tables.
+    """
+
+    @property
+    def random(self) -> bool: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def title(self) -> str: ...
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph: ...
+
+
+def check_compat(compat: object) -> None:
+    if compat not in (None, "gtaxogym"):
+        raise DataError(f"compat is {compat!r}, but None or 'gtaxogym' is needed")
+
+
+def check_share(share: float, what: str) -> None:
+    if not 0 <= share <= 1:
+        raise DataError(f"{what} is {share}, but 0 to 1 is needed")
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Random numbers by place: a stream of its own for every graph of a collection, all from one key.
+
+    A number is a hash of the key, the graph's number and its place in the graph, so it does not depend on what the other
+    graphs are, and nothing is drawn one after the other.
+
+    References:
+        Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014.
+    """
+
+    key: int
+
+    @classmethod
+    def draw(cls, generator: torch.Generator | None) -> Streams:
+        """One number of the generator becomes the key."""
+        if generator is None:
+            raise DataError(
+                "this perturbation is random; give it a torch.Generator, as in torch.Generator().manual_seed(0)"
+            )
+        device = generator.device
+        return cls(int(torch.randint(2**63 - 1, (), generator=generator, device=device)))
+
+    def uniform(self, graph: Integers, place: Integers, salt: int = 0) -> Floats:
+        """Numbers in [0, 1), one for every pair of a graph and a place in it; another ``salt`` gives independent ones."""
+        start = _mixed(np.array([self.key % 2**64, salt], dtype=np.uint64) * _ODD)
+        stream = _mixed(start[0] ^ _mixed(start[1:] + (graph.astype(np.uint64) + _ONE) * _ODD))
+        bits = _mixed(stream + (place.astype(np.uint64) + _ONE) * _ODD)
+        return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
+
+
+_ODD, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
+
+
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def boundaries(graph: Graph) -> Integers:
+    """First node of every graph and, last, n, [graphs + 1]; a single graph has one."""
+    if graph.ptr is None:
+        return np.array([0, graph.n], dtype=np.int64)
+    return graph.ptr.cpu().numpy().astype(np.int64)
+
+
+def owners(ptr: Integers) -> Integers:
+    """The graph of every node, [n]."""
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
+def ranges(starts: Integers, counts: Integers) -> Integers:
+    """The numbers start, start + 1, ... of every range, one range behind the other.
+
+    >>> ranges(np.array([7, 2]), np.array([2, 3])).tolist()
+    [7, 8, 2, 3, 4]
+    """
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.arange(counts.sum()) + np.repeat(starts - before, counts))
+
+
+def ranks(group: Integers, numbers: Floats) -> tuple[Integers, Integers]:
+    """Elements ordered by group and then by their number in [0, 1), and every one's place in its group."""
+    order = np.argsort(group + numbers, kind="stable")
+    ordered = group[order]
+    starts = np.searchsorted(ordered, ordered)
+    return order, np.arange(len(order)) - starts
+
+
+def csr_of(adj: Adjacency) -> tuple[Integers, Any]:
+    """The CSR arrays of the edges as numpy arrays."""
+    return adj.pattern.indptr.cpu().numpy().astype(np.int64), adj.pattern.indices.cpu().numpy()
+
+
+def filtered(adj: Adjacency, keep: Tensor | NDArray[np.bool_]) -> Adjacency:
+    """Only some entries, [entries]; an entry and its reverse must be kept together."""
+    kept = torch.as_tensor(keep, device=adj.device)
+    pattern = adj.pattern
+    ends = functional.pad(kept.cumsum(0, dtype=pattern.indptr.dtype), (1, 0))
+    values = None if adj.values is None else adj.values[kept]
+    return Adjacency(Pattern(ends[pattern.indptr.long()], pattern.indices[kept], adj.n, symmetric=True), values)
+
+
+def joined(n: int, edges: Integers, weights: NDArray[np.float32] | None = None) -> Adjacency:
+    """An adjacency from distinct undirected edges, each given once and without self-loops; trusts its arguments.
+
+    Args:
+        n: Number of nodes.
+        edges: [2, m].
+        weights: [m], or None.
+    """
+    keys = np.concatenate([edges[0] * n + edges[1], edges[1] * n + edges[0]])
+    values = None
+    if weights is None:
+        keys.sort()
+    else:
+        order = np.argsort(keys)
+        keys, values = keys[order], torch.from_numpy(np.concatenate([weights, weights])[order])
+    small = np.int32 if len(keys) < 2**31 else np.int64
+    rows, columns = np.divmod(keys, max(n, 1))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(small)
+    return Adjacency(
+        Pattern(torch.from_numpy(indptr), torch.from_numpy(columns.astype(small)), n, symmetric=True), values
+    )
+
+
+def dense(x: Tensor | CSR) -> Tensor:
+    """Features as a dense tensor."""
+    return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1], device=x.device)

@@ -1,0 +1,96 @@
+"""Perturbations by name, one after the other, and none at all."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from grb.catalogue import resolve
+from grb.errors import DataError, UnknownName
+from grb.graph import Graph
+from grb.perturb.base import Perturbation
+
+# what the published tables call the unperturbed dataset
+ORIGINAL = "-"
+
+
+@dataclass(frozen=True)
+class Original:
+    """The graph as it is: what every other perturbation is compared with."""
+
+    random: ClassVar[bool] = False
+    version: ClassVar[int] = 1
+    title = ORIGINAL
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        return graph
+
+
+@dataclass(frozen=True)
+class Compose:
+    """One perturbation after the other, each with random numbers of its own.
+
+    Args:
+        parts: In the order in which they are applied.
+
+    >>> from grb.perturb import NoEdges, NoNodeFtrs
+    >>> Compose((NoNodeFtrs(), NoEdges())).title
+    'NoNodeFtrs+NoEdges'
+    """
+
+    parts: tuple[Perturbation, ...]
+    version: ClassVar[int] = 1
+
+    @property
+    def random(self) -> bool:
+        return any(part.random for part in self.parts)
+
+    @property
+    def title(self) -> str:
+        return "+".join(part.title for part in self.parts) or ORIGINAL
+
+    def costly(self, graph: Graph) -> bool:
+        """Whether the result is worth keeping on disk."""
+        return any(costly(part, graph) for part in self.parts)
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        for part in self.parts:
+            graph = part(graph, generator)
+        return graph
+
+
+def costly(perturbation: Perturbation, graph: Graph) -> bool:
+    """Whether it takes longer to compute than to read from a disk; False for those that do not say."""
+    own = getattr(perturbation, "costly", None)
+    return bool(own(graph)) if own is not None else False
+
+
+def build_perturbation(name: str, **changes: Any) -> Perturbation:
+    """A perturbation by its catalogue name, by its name in the published tables or in the paper's code, or several of them.
+
+    ``changes`` go to its constructor. Names joined by a plus are applied from left to right; then a change goes to every
+    part that takes it.
+
+    >>> build_perturbation("Frag-k2")
+    FragK2(k=2, compat=None)
+    >>> build_perturbation("NoNodeFtrs+frag-k1", compat="gtaxogym").title
+    'NoNodeFtrs+Frag-k1'
+    """
+    makers = {part: resolve("perturbation", part) for part in str(name).split("+")}
+    takes = {part: list(inspect.signature(maker).parameters) for part, maker in makers.items()}
+    for change in changes:
+        known = sorted({each for names in takes.values() for each in names})
+        if change not in known:
+            allowed = f"Allowed: {', '.join(known)}." if known else "It takes none."
+            raise UnknownName(f"parameter of perturbation '{name}'", change, known, advice=allowed)
+    made = []
+    for part in str(name).split("+"):
+        own = {key: value for key, value in changes.items() if key in takes[part]}
+        try:
+            made.append(makers[part](**own))
+        except TypeError as error:
+            raise DataError(f"perturbation '{part}' cannot be made: {error}") from None
+    return made[0] if len(made) == 1 else Compose(tuple(made))

@@ -1,0 +1,241 @@
+"""Perturbations of the edges that need no more than counting: none, all, fewer, more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from grb.errors import DataError
+from grb.graph import Adjacency, CompleteAdjacency, Graph, Pattern
+from grb.perturb.base import Floats, Integers, Streams, boundaries, check_share, joined, owners, ranges, ranks
+
+# rounds of drawing pairs before those that are left are listed one by one
+ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class NoEdges:
+    """No edge at all: every node stands for itself.
+
+    References:
+        Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.2.
+    """
+
+    random: ClassVar[bool] = False
+    version: ClassVar[int] = 1
+    title = "NoEdges"
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        device = graph.adj.device
+        indptr = torch.zeros(graph.n + 1, dtype=torch.int32, device=device)
+        none = torch.zeros(0, dtype=torch.int32, device=device)
+        return replace(graph, adj=Adjacency(Pattern(indptr, none, graph.n, symmetric=True)))
+
+
+@dataclass(frozen=True)
+class FullyConn:
+    """Every node joined with every other node of its graph; the edges are never written out.
+
+    The adjacency of the result is a :class:`grb.graph.CompleteAdjacency`. A model that multiplies by
+    :func:`grb.graph.normalise.operator` works on it with sums per graph, in time and memory linear in the nodes.
+
+    References:
+        Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.2.
+    """
+
+    random: ClassVar[bool] = False
+    version: ClassVar[int] = 1
+    title = "FullyConn"
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        ptr = torch.from_numpy(boundaries(graph)).to(graph.adj.device)
+        return replace(graph, adj=CompleteAdjacency(ptr))
+
+
+@dataclass(frozen=True)
+class DropEdges:
+    """A share of the edges of every graph goes, chosen uniformly.
+
+    Args:
+        share: Of the edges that go; rounded down in every graph.
+    """
+
+    share: float = 0.5
+    random: ClassVar[bool] = True
+    version: ClassVar[int] = 1
+    title = "DropEdges"
+
+    def __post_init__(self) -> None:
+        check_share(self.share, "share")
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        edges = Edges.of(graph)
+        numbers = Streams.draw(generator).uniform(edges.owner, edges.place)
+        gone = np.floor(self.share * edges.counts + 1e-9).astype(np.int64)
+        return edges.first(numbers, edges.counts - gone)
+
+
+@dataclass(frozen=True)
+class Sparsify:
+    r"""Keep a share of the edges of every graph, rather those that hold it together.
+
+    Edges are drawn without replacement with weights :math:`1 / d_u + 1 / d_v`, which is what the effective resistance of an
+    edge comes to where a graph is well connected: sampling by resistances keeps the spectrum of the Laplacian.
+
+    Args:
+        share: Of the edges that stay; rounded up in every graph.
+
+    References:
+        Spielman and Srivastava, *Graph Sparsification by Effective Resistances*, SIAM Journal on Computing 2011.
+        von Luxburg, Radl and Hein, *Hitting and Commute Times in Large Random Neighborhood Graphs*, JMLR 2014.
+    """
+
+    share: float = 0.5
+    random: ClassVar[bool] = True
+    version: ClassVar[int] = 1
+    title = "Sparsify"
+
+    def __post_init__(self) -> None:
+        check_share(self.share, "share")
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        edges = Edges.of(graph)
+        degrees = graph.adj.degrees.cpu().numpy()
+        weights = (1 / degrees[edges.ends]).sum(0)
+        numbers = Streams.draw(generator).uniform(edges.owner, edges.place)
+        # the edges that ring first if each waits an exponential time with its weight as rate; mapped into [0, 1)
+        waits = -np.expm1(np.log1p(-numbers) / weights)
+        return edges.first(np.minimum(waits, 1 - 2.0**-53), np.ceil(self.share * edges.counts - 1e-9).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class AddEdges:
+    """New edges between random nodes of the same graph, chosen uniformly among the pairs that have none.
+
+    Args:
+        share: New edges per edge of a graph, rounded down; where there are fewer free pairs, all of them are joined.
+    """
+
+    share: float = 0.5
+    random: ClassVar[bool] = True
+    version: ClassVar[int] = 1
+    title = "AddEdges"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < np.inf:
+            raise DataError(f"share is {self.share}, but a number of at least 0 is needed")
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        edges = Edges.of(graph)
+        sizes = np.diff(edges.ptr)
+        free = sizes * (sizes - 1) // 2 - edges.counts
+        wanted = np.minimum(np.floor(self.share * edges.counts + 1e-9).astype(np.int64), free)
+        new = _free_pairs(edges, wanted, free, Streams.draw(generator))
+        weights = edges.weights
+        if weights is not None:
+            weights = np.concatenate([weights, np.ones(new.shape[1], dtype=np.float32)])
+        return replace(graph, adj=joined(graph.n, np.concatenate([edges.ends, new], axis=1), weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of a collection, each once, graph by graph.
+
+    Args:
+        graph: Where they come from.
+        ptr: First node of every graph, [graphs + 1].
+        ends: The smaller and the larger node, [2, m].
+        owner: The graph of every edge, [m].
+        counts: Edges of every graph, [graphs].
+        weights: [m], or None.
+    """
+
+    graph: Graph
+    ptr: Integers
+    ends: Integers
+    owner: Integers
+    counts: Integers
+    weights: NDArray[np.float32] | None
+
+    @classmethod
+    def of(cls, graph: Graph) -> Edges:
+        ptr = boundaries(graph)
+        pattern = graph.adj.pattern
+        rows, columns = pattern.row_ids.cpu().numpy(), pattern.indices.cpu().numpy()
+        upper = rows < columns
+        ends = np.stack([rows[upper], columns[upper]]).astype(np.int64)
+        owner = owners(ptr)[ends[0]]
+        values = graph.adj.values
+        weights = None if values is None else values.detach().cpu().numpy().astype(np.float32)[upper]
+        return cls(graph, ptr, ends, owner, np.bincount(owner, minlength=len(ptr) - 1), weights)
+
+    @property
+    def place(self) -> Integers:
+        """The number of every edge among those of its graph, [m]."""
+        return np.arange(len(self.owner)) - (np.cumsum(self.counts) - self.counts)[self.owner]
+
+    @property
+    def keys(self) -> Integers:
+        """``u * n + v`` of every edge, ascending, [m]."""
+        return self.ends[0] * self.graph.n + self.ends[1]
+
+    def first(self, numbers: Floats, quota: Integers) -> Graph:
+        """The graph with those edges of every graph alone that have the smallest numbers in [0, 1)."""
+        order, place = ranks(self.owner, numbers)
+        chosen = np.zeros(len(order), dtype=bool)
+        chosen[order] = place < quota[self.owner[order]]
+        weights = None if self.weights is None else self.weights[chosen]
+        return replace(self.graph, adj=joined(self.graph.n, self.ends[:, chosen], weights))
+
+
+def _free_pairs(edges: Edges, wanted: Integers, free: Integers, streams: Streams) -> Integers:
+    """Distinct pairs without an edge, so many of every graph, [2, sum of wanted]."""
+    taken, fresh = edges.keys, np.zeros(0, dtype=np.int64)
+    need = wanted.copy()
+    crowded = wanted > 0.5 * free  # drawing would hit the same pairs again and again
+    for salt in range(ROUNDS):
+        count = np.where(crowded, 0, need)
+        if not count.any():
+            break
+        graph = np.repeat(np.arange(len(need)), count)
+        drawn = _drawn_pairs(edges, graph, streams, 2 * salt)
+        accepted, where = _new(drawn, taken)
+        fresh = np.concatenate([fresh, accepted])
+        taken = np.union1d(taken, accepted)
+        need -= np.bincount(graph[where], minlength=len(need))
+    rest = [_listed(edges, int(g), int(need[g]), taken, streams) for g in np.flatnonzero(need)]
+    keys = np.concatenate([fresh, *rest])
+    return np.stack(np.divmod(keys, max(edges.graph.n, 1)))
+
+
+def _drawn_pairs(edges: Edges, graph: Integers, streams: Streams, salt: int) -> Integers:
+    """Keys of pairs of different nodes drawn uniformly, one for every entry of ``graph``."""
+    sizes = np.diff(edges.ptr)[graph]
+    counts = np.bincount(graph, minlength=len(edges.counts))
+    place = np.arange(len(graph)) - (np.cumsum(counts) - counts)[graph]
+    first = (streams.uniform(graph, place, salt) * sizes).astype(np.int64)
+    second = (streams.uniform(graph, place, salt + 1) * (sizes - 1)).astype(np.int64)
+    second += second >= first
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return np.asarray((low + edges.ptr[graph]) * edges.graph.n + high + edges.ptr[graph])
+
+
+def _new(drawn: Integers, taken: Integers) -> tuple[Integers, Integers]:
+    """Keys that are not taken, each once, and where they were drawn first."""
+    keys, where = np.unique(drawn, return_index=True)
+    fresh = ~np.isin(keys, taken, assume_unique=True)
+    return keys[fresh], where[fresh]
+
+
+def _listed(edges: Edges, graph: int, count: int, taken: Integers, streams: Streams) -> Integers:
+    """Some of the free pairs of one graph, after listing all of them."""
+    start, size = edges.ptr[graph], edges.ptr[graph + 1] - edges.ptr[graph]
+    low = np.repeat(np.arange(size), np.arange(size)[::-1])
+    high = ranges(np.arange(1, size + 1), np.arange(size)[::-1])
+    keys = np.setdiff1d((low + start) * edges.graph.n + high + start, taken, assume_unique=True)
+    numbers = streams.uniform(np.full(len(keys), graph), np.arange(len(keys)), 2 * ROUNDS)
+    return keys[np.argsort(numbers)[:count]]

@@ -1,0 +1,97 @@
+"""What a profile job does: perturb a dataset, train a profiling model on it, and keep the AUROC of the best epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from grb.catalogue import canonical
+from grb.dataset import Dataset, registry
+from grb.dataset.sources import SOURCES
+from grb.errors import DataError
+from grb.graph import Graph
+from grb.model.base import check_features
+from grb.model.profiling import Profiler, profiler
+from grb.perturb import build_perturbation, perturbed
+from grb.pipeline.job import Job
+from grb.pipeline.spec import Spec, digest
+from grb.taxonomy.profile import ORIGINAL
+from grb.trainer.profile import Profiled, fit_profile
+
+# points of the validation curve that a record keeps
+TRACE = 50
+# graphs of these are large; the paper's batches of them are smaller
+SMALL_BATCH = {"dd": 16, "reddit-binary": 16, "reddit-multi-5k": 16, "malnet-tiny": 16}
+
+
+def profiling_method(spec: Spec, dataset: Dataset) -> Profiler:
+    """A profiling model with the paper's settings for a dataset and the spec's changes."""
+    collection = dataset.graph.ptr is not None
+    source = SOURCES.get(dataset.name)
+    params = {"batch": SMALL_BATCH.get(dataset.name), **spec.params} if collection else dict(spec.params)
+    return profiler(spec.name, collection=collection, class_weights=source is not None and source.weighted, **params)
+
+
+def is_random(spec: Spec) -> bool:
+    return build_perturbation(spec.name, **spec.params).random
+
+
+def perturb(dataset: Dataset, graph: Graph, spec: Spec, seed: int) -> Graph:
+    """A perturbed graph; its random numbers depend on the dataset, the perturbation and the seed, on nothing else."""
+    made = build_perturbation(spec.name, **spec.params)
+    drawn = digest({"dataset": dataset.name, "perturbation": spec.plain(), "seed": seed})
+    return perturbed(made, graph, int(drawn[:15], 16), folder=registry.home() / "perturbed")
+
+
+def check_fits(model: nn.Module, graph: Graph, spec: Spec) -> Graph:
+    """Refuse a perturbation that leaves other features than a trained model knows."""
+    try:
+        check_features(model, graph)
+    except DataError:
+        raise DataError(
+            f"'{spec.label}' leaves {graph.num_features} features, but the model was trained on others; a trained model can "
+            "only be scored under perturbations that keep their number"
+        ) from None
+    return graph
+
+
+def column(specs: tuple[Spec, ...]) -> str:
+    """The name of a chain of perturbations in tables: the paper's, and whatever differs from its default."""
+    if not specs:
+        return ORIGINAL
+    return " + ".join(_title(spec) for spec in specs)
+
+
+def _title(spec: Spec) -> str:
+    made = build_perturbation(spec.name, **spec.params)
+    title = made.title
+    changes = [str(value) if key == "compat" else f"{key}={value}" for key, value in sorted(spec.params.items())]
+    return f"{title} ({', '.join(changes)})" if changes else title
+
+
+def profile(dataset: Dataset, graph: Graph, job: Job, method: Profiler) -> dict[str, Any]:
+    """Run ``job.seed`` of a study: its split, its weights and its perturbation have that number."""
+    split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
+    done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
+    return {
+        "dataset": dataset.title,
+        "perturbation": column(job.data.perturbations),
+        "model": job.spec.name if ":" in job.spec.name else canonical("profiler", job.spec.name),
+        "seed": job.seed,
+        "auroc": done.auroc,
+        "val_auroc": done.val_auroc,
+        "best_epoch": done.best_epoch,
+        "epochs": done.epochs,
+        "stopped": done.stopped,
+        "parameters": done.parameters,
+        "curve": _curve(done),
+    }
+
+
+def _curve(done: Profiled) -> list[float]:
+    """Validation AUROCs, first and last among them."""
+    values = [point.val_auroc for point in done.history]
+    if len(values) > TRACE:
+        values = [values[round(place * (len(values) - 1) / (TRACE - 1))] for place in range(TRACE)]
+    return [round(value, 5) for value in values]

@@ -1,0 +1,200 @@
+"""Training of profiling models: mini-batches of graphs or one whole graph, and the test AUROC of the best validation epoch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grb.dataset.partition import Split
+from grb.errors import DataError
+from grb.graph import Graph
+from grb.model.base import evaluating
+from grb.model.profiling import Blueprint, Profiler, build_profiler
+from grb.trainer.batches import Batch, Collection
+from grb.trainer.loop import TrainingError
+from grb.trainer.objective import Objective
+
+MIN_LR = 1e-6
+# graphs that are evaluated at a time
+EVALUATED = 256
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation."""
+
+    epoch: int
+    loss: float
+    val_loss: float
+    val_auroc: float
+    lr: float
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """How a training ended: the test AUROC of the first epoch with the best validation AUROC."""
+
+    auroc: float
+    val_auroc: float
+    best_epoch: int
+    epochs: int
+    parameters: int
+    stopped: str
+    seconds: float
+    history: tuple[Point, ...]
+
+
+def fit_profile(
+    graph: Graph,
+    split: Split,
+    chosen: Profiler,
+    *,
+    task: str,
+    classes: int,
+    seed: int,
+    on_evaluation: Callable[[Point], None] = lambda point: None,
+) -> Profiled:
+    """Train a profiling model on a graph or a collection and score it.
+
+    A collection trains on batches of its training graphs, drawn anew in every epoch; a single graph on all nodes at once with
+    the loss of the training nodes. Validation and test nodes of a single graph are seen, their labels are not.
+
+    Args:
+        graph: With labels.
+        split: Ids of nodes, or of graphs of a collection.
+        chosen: The model and its settings.
+        task: ``node`` or ``graph``.
+        classes: Of the labels.
+        seed: Of weights and batches.
+        on_evaluation: Told about every evaluation.
+    """
+    if graph.y is None:
+        raise DataError("a profiling model needs labels, but the graph has none")
+    begin = time.perf_counter()
+    generator = torch.Generator().manual_seed(seed)
+    objective = Objective.of(graph.y, classes, weighted=chosen.class_weights)
+    model = build_profiler(chosen, graph.num_features, objective.outputs, pool=task == "graph", generator=generator)
+    data: _Batched | _Whole = (_Whole if graph.ptr is None else _Batched)(model, graph, split, chosen.batch)
+    optimizer = torch.optim.Adam(model.parameters(), lr=chosen.lr, foreach=True)
+    scheduler = _Schedule(optimizer, chosen)
+    best_auroc, best_epoch, auroc = -1.0, -1, math.nan
+    history: list[Point] = []
+    stopped, epoch = "all epochs done", 0
+    for epoch in range(chosen.epochs):
+        loss = _epoch(model, data.training(generator), objective, optimizer, epoch)
+        if epoch % chosen.eval_every and epoch != chosen.epochs - 1:
+            scheduler.epoch()
+            continue
+        logits, y = data.evaluated("val")
+        val_loss, val_auroc = float(objective.loss(logits, y)), objective.auroc(logits, y)
+        if val_auroc > best_auroc:
+            best_auroc, best_epoch, auroc = val_auroc, epoch, objective.auroc(*data.evaluated("test"))
+        history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr))
+        on_evaluation(history[-1])
+        scheduler.epoch(val_loss)
+        if chosen.stop_after is not None and epoch - best_epoch >= chosen.stop_after:
+            stopped = f"no better validation AUROC for {chosen.stop_after} epochs"
+            break
+    return Profiled(
+        auroc,
+        best_auroc,
+        best_epoch,
+        epoch + 1,
+        sum(parameter.numel() for parameter in model.parameters()),
+        stopped,
+        time.perf_counter() - begin,
+        tuple(history),
+    )
+
+
+def _epoch(model: Blueprint, batches: Iterator[Any], objective: Objective, optimizer: Any, epoch: int) -> float:
+    """One pass over the training data; the mean loss of its steps."""
+    model.train()
+    losses = []
+    for batch, ids in batches:
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(batch.x, batch.op, batch.ptr)
+        value = objective.loss(logits if ids is None else logits[ids], batch.y)
+        value.backward()
+        optimizer.step()
+        losses.append(value.detach())
+    mean = float(torch.stack(losses).mean())
+    if not math.isfinite(mean):
+        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
+    return mean
+
+
+class _Batched:
+    """A collection: training graphs in new batches every epoch, the others in fixed ones."""
+
+    def __init__(self, model: Blueprint, graph: Graph, split: Split, batch: int) -> None:
+        self.model, self.size = model, batch
+        self.collection = Collection.of(graph, model.prepare(graph.adj))
+        self.train = split.train
+        self.parts = {
+            name: list(self.collection.batches(ids, EVALUATED))
+            for name, ids in (("val", split.val), ("test", split.test["full"]))
+        }
+
+    def training(self, generator: torch.Generator) -> Iterator[tuple[Batch, None]]:
+        order = self.train[torch.randperm(len(self.train), generator=generator)]
+        for batch in self.collection.batches(order, self.size):
+            yield batch, None
+
+    def evaluated(self, part: str) -> tuple[Tensor, Tensor]:
+        with evaluating(self.model):
+            logits = [self.model(batch.x, batch.op, batch.ptr) for batch in self.parts[part]]
+        return torch.cat(logits), torch.cat([batch.y for batch in self.parts[part]])
+
+
+class _Whole:
+    """A single graph: one forward pass serves validation and test."""
+
+    def __init__(self, model: Blueprint, graph: Graph, split: Split, batch: int) -> None:
+        assert graph.y is not None
+        self.model, self.labels = model, graph.y
+        self.op = model.prepare(graph.adj)
+        self.x = graph.x
+        self.ids = {"train": split.train, "val": split.val, "test": split.test["full"]}
+        self.logits: Tensor | None = None
+
+    def training(self, generator: torch.Generator) -> Iterator[tuple[Batch, Tensor]]:
+        self.logits = None
+        yield Batch(self.x, self.op, self.labels[self.ids["train"]]), self.ids["train"]
+
+    def evaluated(self, part: str) -> tuple[Tensor, Tensor]:
+        if self.logits is None:
+            with evaluating(self.model):
+                self.logits = self.model(self.x, self.op)
+        return self.logits[self.ids[part]], self.labels[self.ids[part]]
+
+
+class _Schedule:
+    """The learning rate: halved on a plateau of the validation loss, or a cosine."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, chosen: Profiler) -> None:
+        self.optimizer = optimizer
+        schedules = torch.optim.lr_scheduler
+        self.plateau = chosen.schedule == "plateau"
+        self.inner: Any = (
+            schedules.ReduceLROnPlateau(optimizer, factor=0.5, patience=chosen.plateau, min_lr=MIN_LR)
+            if self.plateau
+            else schedules.CosineAnnealingLR(optimizer, T_max=chosen.epochs)
+        )
+
+    @property
+    def lr(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def epoch(self, val_loss: float | None = None) -> None:
+        """An epoch is over; ``val_loss`` if it was evaluated."""
+        if not self.plateau:
+            self.inner.step()
+        elif val_loss is not None:
+            self.inner.step(val_loss)

@@ -1,0 +1,66 @@
+"""The second scenario through the same recipes, jobs and boards."""
+
+from __future__ import annotations
+
+import pytest
+
+from grb.pipeline import Limits, Store, board, plan, read_recipe, recipe_names, run
+from grb.pipeline.recipe import parse_recipe
+
+NAMES = [name for name in recipe_names() if name.endswith("-modification")]
+
+SMALL = """
+dataset: synth-tiny
+scenario: modification
+defenses: [gcn+ln]
+attacks: [{name: fga, refresh: 64}, pgd-features, dice, rnd-edges]
+white_box: [{name: fga, refresh: 64}]
+modes: [full]
+repeats: 2
+iterations: 5
+training: {epochs: 40}
+"""
+
+
+def test_datasets_have_their_recipe_where_reproduce_looks_for_it() -> None:
+    assert {"grb-cora-modification", "synth-cora-modification"} <= set(NAMES)
+    assert all(read_recipe(name).dataset == name.removesuffix("-modification") for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_limits_are_the_benchmarks(name: str) -> None:
+    recipe = read_recipe(name)
+    assert recipe.scenario == "modification" and not recipe.threat and not recipe.paper
+    assert {"dice", "rnd-edges", "fga"} <= {spec.name for spec in recipe.attacks}
+
+
+def test_the_true_recipe_has_the_victims_of_the_injection_board() -> None:
+    ours, injection = read_recipe("grb-cora-modification"), read_recipe("grb-cora")
+    assert ours.defenses == injection.defenses and ours.repeats == injection.repeats == 10
+    assert ours.surrogates == injection.surrogates and ours.seed == injection.seed and ours.modes == injection.modes
+
+
+def test_the_embedded_recipe_plans_five_per_cent_of_the_edges() -> None:
+    study = plan(read_recipe("synth-cora-modification").quickly())
+    attacks = [job for job in study.jobs.values() if job.kind == "attack"]
+    assert len(attacks) == 3 * 4
+    assert {job.extra["threat"]["edge_ratio"] for job in attacks} == {0.05}
+    # features of 5 % of the targets of each difficulty
+    for mode in ("easy", "full"):
+        wanted = len(study.dataset.test_ids(mode)) // 20
+        assert {job.extra["threat"]["feature_nodes"] for job in attacks if job.mode == mode} == {wanted}
+
+
+def test_a_board_of_modification_attacks(tmp_path) -> None:
+    study = plan(parse_recipe(SMALL, name="small"))
+    store = Store(tmp_path / "store")
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
+    made = board(study, store)
+    assert made.scenario == "modification" and made.meta["measured"] == made.meta["planned"]
+    cell = made.cell("fga(refresh=64)", "gcn", "full")
+    edges = int(0.05 * study.dataset.num_edges)
+    assert all(fact["budget"]["edges"] <= edges for fact in cell.facts)
+    assert all(fact["budget"]["edges"] == edges for fact in made.cell("dice", "gcn", "full").facts)
+    changed = [fact["budget"] for fact in made.cell("pgd-features", "gcn", "full").facts]
+    assert all(each["edges"] == 0 and each["feature_nodes"] > 0 for each in changed)
+    assert made.cell("rnd-edges", "mlp", "full").values == made.cell("none", "mlp", "full").values * 2  # sees no edges
