@@ -1,10 +1,10 @@
 """What does the pipeline cost beyond the work itself?
 
-Scores of tiny models are computed in a plain loop, then by the engine: in this process, and in one worker process. Of the
-engine's time per job, what each record says that its work took and one fsync, measured before and after on a file of the same
-size, are taken off; the rest is overhead, per batch of 25 jobs: the median, and the best, because other programs only ever
-add. In memory an fsync is free, so that the rest is seen best there. Then: planning the paper's largest table, and making a
-board of what was scored.
+Scores of tiny models are computed in a plain loop, then by the engine: in this process, in one worker process, and by one
+worker of a Dask cluster. Of the engine's time per job, what each record says that its work took and one fsync, measured
+before and after on a file of the same size, are taken off; the rest is overhead, per batch of 25 jobs: the median, and the
+best, because other programs only ever add. In memory an fsync is free, so that the rest is seen best there. Then: planning
+the paper's largest table, and making a board of what was scored.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ def loop_seconds(jobs: list[Job], store: Store) -> float:
     return (time.perf_counter() - start) / (len(jobs) - FIRST)
 
 
-def run_times(jobs: list[Job], store: Store, workers: int) -> list[tuple[float, float]]:
+def run_times(jobs: list[Job], store: Store, workers: int, cluster: str | None) -> list[tuple[float, float]]:
     """Seconds per job from end to end, and of the work alone, in batches; without the first few jobs."""
     ends: list[tuple[float, str]] = []
     run(
         jobs,
         store,
         limits=Limits(workers=workers),
+        cluster=cluster,
         on_event=lambda event: ends.append((time.perf_counter(), event.job.key)) if event.kind == "done" else None,
     )
     assert len(ends) == len(jobs)
@@ -75,21 +76,21 @@ def run_times(jobs: list[Job], store: Store, workers: int) -> list[tuple[float, 
     ]
 
 
-def overhead(study: Study, folder: Path, workers: int) -> None:
+def overhead(study: Study, folder: Path, workers: int, cluster: str | None = None) -> None:
     inputs, store = Store(folder / "inputs"), Store(folder / "scores")
     scores = [job for job in study.jobs.values() if job.kind == "score"]
     run([job for job in study.jobs.values() if job.kind != "score"], inputs, limits=Limits(workers=0))
     merge(inputs, store)
     loop = loop_seconds(scores, inputs)
     before = fsync_seconds(folder, 1000)
-    batches = run_times(scores, store, workers)
+    batches = run_times(scores, store, workers, cluster)
     size = store.record_path(scores[0].key).stat().st_size
     fsync = (before + fsync_seconds(folder, size)) / 2
     beyond = [total - work - fsync for total, work in batches]
     row(
         question="overhead per job",
         place="memory" if folder.is_relative_to(MEMORY) else "disk",
-        workers=workers,
+        workers=f"dask {workers}" if cluster else workers,
         jobs=len(scores),
         loop_ms=1000 * loop,
         work_ms=1000 * statistics.median(work for _, work in batches),
@@ -98,7 +99,7 @@ def overhead(study: Study, folder: Path, workers: int) -> None:
         beyond_ms=1000 * statistics.median(beyond),
         best_beyond_ms=1000 * min(beyond),
     )
-    if workers:
+    if workers and not cluster:
         start = time.perf_counter()
         board(study, store)
         row(question="board", jobs=len(scores), seconds=time.perf_counter() - start)
@@ -125,6 +126,8 @@ def main() -> None:
         for workers in (0, 1):
             with tempfile.TemporaryDirectory(dir=place) as folder:
                 overhead(study, Path(folder), workers)
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+        overhead(study, Path(folder), 1, "local:1")
     planning("grb-cora")
 
 

@@ -1,0 +1,111 @@
+"""Faults of the machine: a full disk, few file handles, a clock that jumps. Nothing is lost, and one sentence tells."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grb.errors import DataError
+from grb.pipeline import Limits, Store, Study, run
+from grb.pipeline.store import STALE_SECONDS
+from pipeline.parts import bits
+
+SMALL = 300  # kilobytes
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for a few records."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a small file system is mounted")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL}k", "tmpfs", str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()[:80]}")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_full_disk_fails_jobs_in_one_sentence_and_loses_nothing(
+    study: Study, store: Store, small_disk: Path, tmp_path: Path, workers: int
+) -> None:
+    own = Store(small_disk / "store")
+    filler = small_disk / "filler"
+    own.prepare()
+    filler.write_bytes(bytes((SMALL - 120) * 1024))
+    try:
+        outcome = run(study.jobs.values(), own, limits=Limits(workers=workers))
+    except DataError as error:  # not even the failure could be written down
+        assert "No space left" in str(error)
+    else:
+        assert outcome.failed and all("No space left" in sentence for sentence in outcome.failed.values()), outcome
+    assert own.verify() == []
+    assert not list(own.path.rglob("*.part"))
+    done = set(own.keys())
+    filler.unlink()
+    subprocess.run(["mount", "-o", "remount,size=100m", str(small_disk)], check=True)
+    again = run(study.jobs.values(), own, limits=Limits(workers=0))
+    assert again.complete and again.cached == len(done)
+    assert bits(own, study.jobs) == bits(store, study.jobs)
+
+
+def test_few_file_handles_are_enough_or_said_so(tmp_path: Path) -> None:
+    """64 handles: a run with two workers finishes, or ends in one sentence; what is done is whole."""
+    script = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from grb.errors import GRBError
+from grb.pipeline import Limits, Store, plan, run
+from pipeline.parts import BARE, recipe
+jobs = plan(recipe(BARE, attacks=["rnd"], repeats=5)).jobs.values()
+try:
+    outcome = run(jobs, Store(sys.argv[1]), limits=Limits(workers=2))
+    print("complete" if outcome.complete else outcome)
+except (GRBError, OSError) as error:
+    print("refused", str(error).splitlines())
+"""
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        check=False,
+        timeout=300,
+    )
+    assert done.stdout.startswith(("complete", "refused")), done.stderr
+    assert Store(tmp_path / "store").verify() == []
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 64
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_jumps_neither_frees_nor_freezes_a_claim_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """A claim of another machine, then an hour forwards or backwards; its owner renews it, or is gone."""
+    own = Store(tmp_path / "store")
+    key = "a" * 64
+    assert own.claim(key)
+    path = own.path / "claims" / key
+    path.write_text("elsewhere 1")
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + jump)
+    now = real() + jump
+    os.utime(path, (now, now))  # its owner lives, and its clock is the file system's
+    assert not own.claim(key)
+    os.utime(path, (now - STALE_SECONDS - 1, now - STALE_SECONDS - 1))
+    assert own.claim(key)
