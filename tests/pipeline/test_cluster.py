@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from grb.errors import DataError
-from grb.pipeline import Job, Limits, Outcome, Store, Study, plan, run
+from grb.pipeline import Job, Limits, Outcome, Store, Study, plan, read_recipe, run
 from grb.pipeline import cluster as module
 from grb.pipeline.cluster import Cluster
 from grb.pipeline.engine import Event, _Master, _Todo
+from helpers import needs_grb_cora
 from pipeline.parts import BARE, bare, bits, of_kind, recipe
 
 distributed = pytest.importorskip("distributed", reason="needs dask: pip install distributed")
@@ -167,3 +168,36 @@ def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(ImportError, match=r"a cluster needs distributed.*\[dask\]"):
         run(jobs_of("Idle"), Store(tmp_path / "store"), cluster="local")
+
+
+def of_grb_cora(**changes: Any) -> Study:
+    return plan(read_recipe("grb-cora").quickly().changed(**changes))
+
+
+@needs_grb_cora
+def test_a_board_of_grb_cora_has_the_same_bits_here_and_there(address: str, tmp_path: Path) -> None:
+    small = {"defenses": ["gcn+ln"], "attacks": ["fgsm"], "white_box": [], "modes": ["full"]}
+    study = of_grb_cora(**small, iterations=10, training={"epochs": 10})
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    assert run(study.jobs.values(), here, limits=Limits(workers=2)).complete
+    assert run(study.jobs.values(), there, cluster=address).complete
+    assert bits(here, study.jobs) == bits(there, study.jobs)
+
+
+@pytest.mark.stress
+@needs_grb_cora
+def test_the_quick_board_of_grb_cora_has_the_same_bits_although_a_worker_dies(address: str, tmp_path: Path) -> None:
+    study = of_grb_cora()
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    assert run(study.jobs.values(), here, limits=Limits(workers=2)).complete
+    killed: list[int] = []
+    with distributed.Client(address, set_as_default=False) as client:
+        pids = list(client.run(os.getpid).values())
+
+    def tell(event: Event) -> None:
+        if event.kind == "done" and event.job.kind == "attack" and not killed:
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    assert run(study.jobs.values(), there, cluster=address, on_event=tell).complete and killed
+    assert bits(here, study.jobs) == bits(there, study.jobs)
