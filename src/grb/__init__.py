@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grb.api import Scores, evaluate, load_model, run_attack, train, train_with_history
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
+    from grb.model.adapters import wrap
     from grb.trainer import save_model
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "save_model",
     "train",
     "train_with_history",
+    "wrap",
 ]
 __getattr__, __dir__ = _lazy.attach(
     __name__,
@@ -44,5 +46,6 @@ __getattr__, __dir__ = _lazy.attach(
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
         "perturb": "grb.perturb",
         "save_model": "grb.trainer.checkpoint",
+        "wrap": "grb.model.adapters",
     },
 )

@@ -1,0 +1,169 @@
+"""Modules of torch_geometric and plain ones, wrapped: the same logits, every attack, right gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GPSConv, SGConv
+from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE, SGFormer
+
+import grb
+from grb.attack import Scene, run_attack
+from grb.attack.build import build_attack
+from grb.dataset import Dataset
+from grb.errors import DataError, GRBError
+from grb.graph import Adjacency
+from grb.model.adapters import Wrapped, wrap
+from grb.model.base import predict, prepare
+from grb.threat import Modification
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return grb.load_dataset("synth-tiny")
+
+
+class GPS(nn.Module):
+    """The smallest model of GPS layers."""
+
+    def __init__(self, d: int, classes: int) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(d, 8), nn.Linear(8, classes)
+        self.layer = GPSConv(8, conv=None, heads=2)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.last(self.layer(self.first(x), edge_index))
+
+
+def made(name: str, d: int, classes: int) -> nn.Module:
+    torch.manual_seed(0)
+    basic = {"GCN": GCN, "GAT": GAT, "GIN": GIN, "SAGE": GraphSAGE}
+    if name in basic:
+        return basic[name](d, 8, 2, classes)
+    if name == "SGFormer":
+        return SGFormer(d, 8, classes)
+    return GPS(d, classes)
+
+
+def edge_index_of(adj: Adjacency) -> Tensor:
+    return torch.stack([adj.pattern.row_ids.long(), adj.pattern.indices.long()])
+
+
+@pytest.mark.parametrize("name", ["GCN", "GAT", "GIN", "SAGE", "SGFormer", "GPS"])
+def test_models_of_torch_geometric_give_their_own_logits_and_are_attacked(name: str, dataset: Dataset) -> None:
+    graph = dataset.graph
+    module = made(name, graph.num_features, dataset.num_classes).eval()
+    model = wrap(module)
+    own = {} if name != "SGFormer" else {"batch": torch.zeros(graph.n, dtype=torch.int64)}
+    with torch.no_grad():
+        wanted = module(graph.x, edge_index_of(graph.adj), **own)
+    assert torch.allclose(predict(model, graph), wanted, atol=1e-5)
+    assert model.has_edge_gradients == (name == "GCN")
+    for attack, more in (("pgd", {"iterations": 3}), ("rnd", {}), ("dice", {})):
+        result = grb.run_attack(attack, model, dataset, **more)
+        assert not result.edit.is_empty
+        assert 0 <= grb.evaluate(model, dataset, result)["full"] <= 1
+
+
+@pytest.mark.parametrize("attack", ["prbcd", "fga"])
+def test_attacks_on_edges_follow_weights_or_say_that_there_are_none(attack: str, dataset: Dataset) -> None:
+    d, classes = dataset.graph.num_features, dataset.num_classes
+    view = dataset.attacker_view("full")
+    threat = Modification(edge_ratio=0.05)
+    small = {"n_epoch": 2} if attack == "prbcd" else {}
+    weighted = Scene(view, threat, wrap(made("GCN", d, classes)), "white-box")
+    assert not run_attack(build_attack(attack, "synth-tiny", **small), weighted, seed=0).edit.is_empty
+    plain = Scene(view, threat, wrap(made("GAT", d, classes)), "white-box")
+    with pytest.raises(GRBError, match="takes no weights of edges"):
+        run_attack(build_attack(attack, "synth-tiny", **small), plain, seed=0)
+
+
+def test_gradients_of_edges_match_finite_differences(dataset: Dataset) -> None:
+    """Float64, every entry of a few edges, against central differences."""
+    graph = dataset.graph
+    model = wrap(made("GCN", graph.num_features, dataset.num_classes).double().eval())
+    x = graph.x.double()  # type: ignore[union-attr]
+    values = torch.ones(graph.adj.pattern.entries, dtype=torch.float64)
+
+    def loss(weights: Tensor) -> Tensor:
+        return model(x, prepare(model, Adjacency(graph.adj.pattern, weights))).square().sum()
+
+    tracked = values.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(tracked), tracked)
+    for entry in range(0, len(values), len(values) // 7):
+        step = torch.zeros_like(values)
+        step[entry] = 1e-6
+        numeric = (loss(values + step) - loss(values - step)).detach() / 2e-6
+        assert float(gradient[entry]) == pytest.approx(float(numeric), rel=1e-5, abs=1e-6)
+
+
+class Plain(nn.Module):
+    """A hand-written layer on a sparse adjacency."""
+
+    def __init__(self, d: int, classes: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(d, classes)
+
+    def forward(self, x: Tensor, adj: Tensor) -> Tensor:
+        return torch.sparse.mm(adj, self.linear(x))
+
+
+def test_a_plain_module_takes_the_adjacency_and_has_gradients(dataset: Dataset) -> None:
+    graph = dataset.graph
+    module = Plain(graph.num_features, dataset.num_classes)
+    model = wrap(module)
+    dense = torch.zeros(graph.n, graph.n)
+    dense[tuple(edge_index_of(graph.adj))] = 1.0
+    with torch.no_grad():
+        assert torch.allclose(predict(model, graph), dense @ module.linear(graph.x), atol=1e-5)
+    result = grb.run_attack("prbcd", model, dataset, n_epoch=2)
+    assert result.budget["edges"] > 0
+
+
+def test_a_layer_with_a_cache_sees_the_edited_graph(dataset: Dataset) -> None:
+    class Cached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = SGConv(dataset.graph.num_features, dataset.num_classes, K=2, cached=True)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(x, edge_index)
+
+    model = wrap(Cached())
+    before = predict(model, dataset.graph)
+    edit = grb.run_attack("rnd", None, dataset).edit
+    after = predict(model, dataset.graph.apply(edit))
+    assert len(after) == len(before) + edit.num_new
+    assert torch.equal(predict(model, dataset.graph), before)
+
+
+def test_what_cannot_be_wrapped_is_refused_in_one_sentence(dataset: Dataset) -> None:
+    with pytest.raises(DataError, match="does not tell how it takes a graph"):
+        wrap(nn.Linear(2, 2))
+    with pytest.raises(GRBError, match="no style 'dgll'"):
+        wrap(nn.Linear(2, 2), style="dgll")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="a torch.nn.Module is needed"):
+        wrap(len)  # type: ignore[arg-type]
+    model = wrap(nn.Linear(2, 2), style="pyg")
+    assert wrap(model) is model and isinstance(model, Wrapped)
+
+    class Odd(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+            return {"logits": x}
+
+    with pytest.raises(DataError, match="gives a dict"):
+        predict(wrap(Odd()), dataset.graph)
+
+
+@pytest.mark.parametrize(("style", "package"), [("dgl", "dgl"), ("cogdl", "cogdl.data")])
+def test_libraries_that_are_not_there_are_named(
+    style: Any, package: str, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"model needs {package}"):
+        predict(wrap(nn.Linear(2, 2), style=style), dataset.graph)
