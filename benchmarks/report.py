@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import accuracy
+import modification_strength
 import transfer
 from results import Results
 
@@ -21,8 +22,11 @@ def main() -> None:
     injection = transfer.table(
         Results(RESULTS / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat"))
     )
+    modification = modification_strength.table(
+        Results(RESULTS / "modification-strength.jsonl", ("dataset", "attack", "seed"))
+    )
     text = page.read_text(encoding="utf-8")
-    for name, table in {"clean": clean, "injection": injection}.items():
+    for name, table in {"clean": clean, "injection": injection, "modification": modification}.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         text = pattern.sub(lambda match, table=table: match[1] + table + "\n" + match[2], text)
     page.write_text(text, encoding="utf-8")

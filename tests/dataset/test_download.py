@@ -21,7 +21,7 @@ import pytest
 
 from grb import catalogue
 from grb.dataset import Dataset, download, storage, transfer
-from grb.dataset import dataset as dataset_module
+from grb.dataset import reading as dataset_module
 from grb.dataset.transfer import Limits
 from grb.errors import DataError, IntegrityError, MissingDataset
 
@@ -397,9 +397,9 @@ def test_what_a_killed_process_left_is_swept_after_a_day(world: World) -> None:
 WORKER = """
 import json, sys
 from grb import catalogue
-from grb.dataset import dataset, download
+from grb.dataset import download, reading
 tables = json.loads(sys.argv[1])
-catalogue.preset = dataset.preset = tables.__getitem__
+catalogue.preset = reading.preset = tables.__getitem__
 print(download.fetch("grb-cora").path)
 """
 

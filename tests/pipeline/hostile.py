@@ -267,7 +267,7 @@ CARDS: dict[str, tuple[str, str]] = {
     "python object": ("about: !!python/object/apply:os.system [ls]", "not readable YAML"),
     "anchors": ("about: &a x\ncost: *a", "anchors"),
     "a key twice": ("about: x\nabout: y", "twice"),
-    "no mapping": ("- a", "readable YAML"),
+    "no mapping": ("- a", "YAML"),
     "binary": ("about: \x07", "not readable YAML"),
     "another dataset": ("dataset: grb-cora", "the card is for dataset 'grb-cora'"),
 }

@@ -165,7 +165,7 @@ def test_perturbations_are_columns_of_the_robustness_leaderboard(tmp_path) -> No
     assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
     found = board(study, store)
     assert {cell.attack for cell in found.cells} == {CLEAN, "NoEdges", "DropEdges"}
-    accuracy = {(cell.attack, cell.defense): cell.mean for cell in found.cells if cell.mode == "full"}
+    accuracy = {(cell.attack, cell.defense): cell.accuracy.mean for cell in found.cells if cell.mode == "full"}
     assert accuracy["NoEdges", "mlp"] == accuracy[CLEAN, "mlp"]  # it sees no edges anyway
     assert accuracy["NoEdges", "gcn"] != accuracy[CLEAN, "gcn"]
 

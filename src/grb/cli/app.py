@@ -28,6 +28,7 @@ from grb.cli import (
     submit,
     taxonomy,
     train,
+    tune,
 )
 from grb.cli.options import Json
 from grb.cli.output import print_json
@@ -156,6 +157,7 @@ app.command("run")(run.run)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.app, name="store")
 app.add_typer(submit.app, name="submit")
+app.command("tune")(tune.tune)
 app.add_typer(leaderboard.app, name="leaderboard")
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")

@@ -14,7 +14,7 @@ from grb.errors import UnknownName
 
 def reproduce(
     dataset: Annotated[str, typer.Argument(help="grb-cora, synth-cora, ...", autocompletion=names("dataset"))],
-    scenario: Annotated[str, typer.Option(help="injection or modification.")] = "injection",
+    scenario: Annotated[str, typer.Option(help="injection, modification or corruption.")] = "injection",
     store: studying.StoreDir = None,
     quick: studying.Quick = False,
     victims: studying.Victims = None,

@@ -26,7 +26,7 @@ Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; 
 @app.command("ls")
 def ls(
     store: Where = None,
-    kind: Annotated[str | None, typer.Option(help="fit, attack or score only.")] = None,
+    kind: Annotated[str | None, typer.Option(help="fit, attack, score or profile only.")] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Jobs that failed last instead of those that are done.")
     ] = False,

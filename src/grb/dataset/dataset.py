@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from grb.catalogue import canonical, resolve
-from grb.dataset import reading, registry
+from grb.dataset import own, reading, registry
 from grb.dataset.partition import Split, by_degree, difficulty, given_parts
 from grb.dataset.scheme import Scheme
 from grb.dataset.sources import SOURCES, Level
@@ -414,14 +414,17 @@ def load_dataset(
     feat_norm: str | None = "arctan",
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """A dataset by its name, by ``"package.module:Class"``, or from a plug-in.
+    """A dataset by its name, by ``"package.module:Class"``, from a plug-in, or from a file of arrays.
 
+    What files may hold is told by :mod:`grb.dataset.own`.
     ``feat_norm`` is for the datasets of GRB; all others keep the features that they have.
     """
+    if own.is_path(name):
+        return own.from_path(name).with_mode(mode)
     loader = resolve("dataset", name)
     if loader is Dataset or (":" not in name and canonical("dataset", name) in SOURCES):
         return Dataset(name, data_dir, mode=mode, feat_norm=feat_norm)
     dataset = loader()
     if not isinstance(dataset, Dataset):
-        raise DataError(f"dataset '{name}' made a {type(dataset).__name__}, but a grb Dataset is needed")
+        dataset = own.from_pyg(dataset, name.rpartition(":")[2])
     return dataset.with_mode(mode)

@@ -386,4 +386,5 @@ def _read_pairs(path: object, array: np.ndarray[Any, Any], name: str) -> Tensor:
 def _read_rows(path: object, array: np.ndarray[Any, Any], name: str) -> Tensor | None:
     if array.dtype.kind != "f" or array.ndim != 2:
         raise DataError(f"{name} of {path} has dtype {array.dtype} and shape {array.shape}, but float [m, d] is needed")
-    return torch.from_numpy(array.astype(np.float32)) if len(array) else None
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
+        return torch.from_numpy(array.astype(np.float32)) if len(array) else None

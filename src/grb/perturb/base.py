@@ -156,4 +156,9 @@ def joined(n: int, edges: Integers, weights: NDArray[np.float32] | None = None) 
 
 def dense(x: Tensor | CSR) -> Tensor:
     """Features as a dense tensor."""
-    return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1], device=x.device)
+    if isinstance(x, Tensor):
+        return x
+    pattern = x.pattern
+    values = torch.ones(pattern.entries, device=x.device) if x.values is None else x.values
+    places = (pattern.row_ids.long(), pattern.indices.long())
+    return torch.zeros(x.shape, dtype=values.dtype, device=x.device).index_put_(places, values, accumulate=True)

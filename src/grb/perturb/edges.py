@@ -138,7 +138,7 @@ class AddEdges:
         weights = edges.weights
         if weights is not None:
             weights = np.concatenate([weights, np.ones(new.shape[1], dtype=np.float32)])
-        return replace(graph, adj=joined(graph.n, np.concatenate([edges.ends, new], axis=1), weights))
+        return edges.replaced(np.concatenate([edges.ends, new], axis=1), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +188,11 @@ class Edges:
         order, place = ranks(self.owner, numbers)
         chosen = np.zeros(len(order), dtype=bool)
         chosen[order] = place < quota[self.owner[order]]
-        weights = None if self.weights is None else self.weights[chosen]
-        return replace(self.graph, adj=joined(self.graph.n, self.ends[:, chosen], weights))
+        return self.replaced(self.ends[:, chosen], None if self.weights is None else self.weights[chosen])
+
+    def replaced(self, ends: Integers, weights: NDArray[np.float32] | None) -> Graph:
+        """The graph with other edges, which must be distinct and no loops."""
+        return replace(self.graph, adj=joined(self.graph.n, ends, weights).to(self.graph.adj.device))
 
 
 def _free_pairs(edges: Edges, wanted: Integers, free: Integers, streams: Streams) -> Integers:

@@ -87,8 +87,8 @@ class FiedlerFrag:
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
         label = torch.from_numpy(self.fragments(graph))
-        pattern = graph.adj.pattern
-        keep = label[pattern.row_ids.cpu().long()] == label[pattern.indices.cpu().long()]
+        pattern = graph.adj.pattern.to("cpu")
+        keep = label[pattern.row_ids.long()] == label[pattern.indices.long()]
         return replace(graph, adj=filtered(graph.adj, keep))
 
     def fragments(self, graph: Graph) -> Integers:

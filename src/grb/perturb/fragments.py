@@ -46,7 +46,7 @@ class Frag:
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
         label = torch.from_numpy(self.fragments(graph, generator))
-        pattern = graph.adj.pattern
+        pattern = graph.adj.pattern.to("cpu")
         keep = label[pattern.row_ids.long()] == label[pattern.indices.long()]
         return replace(graph, adj=filtered(graph.adj, keep))
 
@@ -63,20 +63,36 @@ class Frag:
         return np.array(found, dtype=np.int64)
 
 
+@dataclass(frozen=True)
 class FragK1(Frag):
-    """Frag-k1: a random node and its neighbours, again and again in what is left."""
+    """Frag-k1: a random node and its neighbours, again and again in what is left.
+
+    Args:
+        k: Radius.
+        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
+    """
 
 
 @dataclass(frozen=True)
 class FragK2(Frag):
-    """Frag-k2: a random node and all within two steps, again and again in what is left."""
+    """Frag-k2: a random node and all within two steps, again and again in what is left.
+
+    Args:
+        k: Radius.
+        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
+    """
 
     k: int = 2
 
 
 @dataclass(frozen=True)
 class FragK3(Frag):
-    """Frag-k3: a random node and all within three steps, again and again in what is left."""
+    """Frag-k3: a random node and all within three steps, again and again in what is left.
+
+    Args:
+        k: Radius.
+        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
+    """
 
     k: int = 3
 

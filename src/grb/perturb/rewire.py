@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from grb.graph import Graph
-from grb.perturb.base import Compat, Integers, Streams, check_compat, check_share, joined, ranks
+from grb.perturb.base import Compat, Integers, Streams, check_compat, check_share, ranks
 from grb.perturb.edges import Edges
 
 # rounds without a single swap after which a graph is given up, or searched in full if it has few edges left
@@ -53,7 +53,7 @@ class RandRewire:
         streams = Streams.draw(generator)
         if self.compat:
             return _merged(edges, _swapped(edges, swaps, streams))
-        return replace(graph, adj=joined(graph.n, _Rewiring(edges, swaps, streams).run(), edges.weights))
+        return edges.replaced(_Rewiring(edges, swaps, streams).run(), edges.weights)
 
 
 def _pairs(owner: Integers, place: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
@@ -190,4 +190,4 @@ def _merged(edges: Edges, ends: Integers) -> Graph:
     summed = np.bincount(place, weights[proper], minlength=len(keys)).astype(np.float32)
     unweighted = bool((summed == 1).all())
     pairs = np.stack(np.divmod(keys, max(edges.graph.n, 1)))
-    return replace(edges.graph, adj=joined(edges.graph.n, pairs, None if unweighted else summed))
+    return edges.replaced(pairs, None if unweighted else summed)

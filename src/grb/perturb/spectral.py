@@ -61,6 +61,7 @@ class _Band:
         return graph.with_features(hard_band(graph, self.band, compat=self.compat))
 
 
+@dataclass(frozen=True)
 class LowPass(_Band):
     """Keep what varies slowly over the graph: the lowest third of the frequencies.
 
@@ -73,9 +74,10 @@ class LowPass(_Band):
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
     """
 
-    band = 0
+    band: ClassVar[int] = 0
 
 
+@dataclass(frozen=True)
 class MidPass(_Band):
     """Keep the middle third of the frequencies.
 
@@ -88,9 +90,10 @@ class MidPass(_Band):
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
     """
 
-    band = 1
+    band: ClassVar[int] = 1
 
 
+@dataclass(frozen=True)
 class HighPass(_Band):
     """Keep what differs from node to node: the highest third of the frequencies.
 
@@ -103,7 +106,7 @@ class HighPass(_Band):
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
     """
 
-    band = 2
+    band: ClassVar[int] = 2
 
 
 def wavelet_bank(graph: Graph, levels: int = 1) -> list[Tensor | CSR]:
@@ -205,7 +208,7 @@ def _batches(ptr: Integers, indptr: Integers, indices: Any) -> Iterator[tuple[In
     order = np.argsort(sizes, kind="stable")
     for size in np.unique(sizes[sizes > 0]):
         group = order[np.searchsorted(sizes[order], size) : np.searchsorted(sizes[order], size, side="right")]
-        for some in np.array_split(group, -(-len(group) * size * size // BATCH)):
+        for some in np.array_split(group, min(len(group), -(-len(group) * size * size // BATCH))):
             nodes = ptr[some][:, None] + np.arange(size)
             counts = indptr[ptr[some + 1]] - indptr[ptr[some]]
             entries = ranges(indptr[ptr[some]], counts)

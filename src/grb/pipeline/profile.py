@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
@@ -21,6 +22,8 @@ from grb.trainer.profile import Profiled, fit_profile
 
 # points of the validation curve that a record keeps
 TRACE = 50
+# perturbations that put other features in the place of the dataset's
+OTHER_FEATURES = ("randftrs", "nonodeftrs", "nodedeg")
 # graphs of these are large; the paper's batches of them are smaller
 SMALL_BATCH = {"dd": 16, "reddit-binary": 16, "reddit-multi-5k": 16, "malnet-tiny": 16}
 
@@ -42,6 +45,24 @@ def perturb(dataset: Dataset, graph: Graph, spec: Spec, seed: int) -> Graph:
     made = build_perturbation(spec.name, **spec.params)
     drawn = digest({"dataset": dataset.name, "perturbation": spec.plain(), "seed": seed})
     return perturbed(made, graph, int(drawn[:15], 16), folder=registry.home() / "perturbed")
+
+
+def corruption_spec(spec: Spec) -> Spec:
+    """A perturbation under the catalogue's name; one that replaces the features is refused, for victims cannot read them."""
+    name = perturbation_name(spec.name)
+    replaced = [part for part in name.split("+") if part in OTHER_FEATURES]
+    if replaced:
+        raise DataError(
+            f"'{replaced[0]}' leaves other features than a trained model knows; corruption takes perturbations that keep their "
+            "number, such as LowPass, RandRewire or NoEdges"
+        )
+    build_perturbation(name, **spec.params)
+    return replace(spec, name=name)
+
+
+def perturbation_name(name: str) -> str:
+    """The catalogue's spelling, also of several names joined by a plus."""
+    return "+".join(part if ":" in part else canonical("perturbation", part) for part in name.split("+"))
 
 
 def check_fits(model: nn.Module, graph: Graph, spec: Spec) -> Graph:

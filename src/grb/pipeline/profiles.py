@@ -6,17 +6,19 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
+from grb.dataset.own import is_path
 from grb.errors import DataError
 from grb.model.profiling import Profiler, build_profiler
 from grb.perturb import build_perturbation
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.profile import column, profiling_method
+from grb.pipeline.profile import column, perturbation_name, profiling_method
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Store
 from grb.taxonomy.profile import ORIGINAL, PAPER_ORDER
@@ -24,6 +26,8 @@ from grb.trainer.objective import Objective
 
 # the paper leaves them out where the data is one large graph
 COLLECTIONS_ONLY = ("FullyConn", "FiedlerFrag")
+# what the published code does, where it is not what the paper says
+COMPAT = "gtaxogym"
 # a split needs items for three parts
 FEWEST = 10
 # CPU seconds of an epoch per node and convolution, measured on ENZYMES; a guess for everything else
@@ -98,16 +102,22 @@ def plan_profiles(
     for name in asked.datasets:
         dataset = load_dataset(name, data_dir=data_dir)
         _check_dataset(dataset)
-        nodes[dataset.name] = dataset.num_nodes
-        own = [*_jobs(asked, dataset, {"threads": threads, "device": device}, data_dir)]
-        jobs |= {job.key: job for job in own}
+        data = DataRef(_reference(name, dataset), dataset.fingerprint(), data_dir=data_dir)
+        nodes[data.dataset] = dataset.num_nodes
+        jobs |= {job.key: job for job in _jobs(asked, dataset, data, {"threads": threads, "device": device})}
     ordered = sorted(jobs.values(), key=lambda job: asked.seeds.index(job.seed))
     return ProfileStudy({job.key: job for job in ordered}, nodes)
 
 
-def _jobs(asked: Profiling, dataset: Dataset, common: dict[str, Any], data_dir: str | None) -> list[Job]:
-    data = DataRef(dataset.name, dataset.fingerprint(), data_dir=data_dir)
-    chains = [(), *((spec,) for spec in _perturbations(asked.perturbations, dataset))]
+def _reference(name: str, dataset: Dataset) -> str:
+    """What a worker finds the dataset by: its name in the catalogue, code, or where its file is."""
+    if is_path(name):
+        return str(Path(name).absolute())
+    return name if ":" in name else dataset.name
+
+
+def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, common: dict[str, Any]) -> list[Job]:
+    chains: list[tuple[Spec, ...]] = [(), *((spec,) for spec in _perturbations(asked.perturbations, dataset))]
     made = []
     for model in asked.models:
         name = model if ":" in model else canonical("profiler", model)
@@ -136,13 +146,8 @@ def _perturbations(asked: Sequence[Spec] | None, dataset: Dataset) -> list[Spec]
         single = dataset.graph.ptr is None
         names = [name for name in PAPER_ORDER if not (single and name in COLLECTIONS_ONLY)]
         return [Spec(canonical("perturbation", name)) for name in names]
-    specs = [replace(spec, name=_known(spec.name)) for spec in asked]
+    specs = [replace(spec, name=perturbation_name(spec.name)) for spec in asked]
     return list({column((spec,)): spec for spec in specs}.values())
-
-
-def _known(name: str) -> str:
-    """The catalogue's spelling, also of several names joined by a plus."""
-    return "+".join(part if ":" in part else canonical("perturbation", part) for part in name.split("+"))
 
 
 def _check_model(method: Profiler, dataset: Dataset) -> None:
@@ -160,6 +165,33 @@ def _check_dataset(dataset: Dataset) -> None:
         raise DataError(f"dataset '{dataset.name}' has one class, but AUROC needs at least two to tell apart")
     if dataset.num_edges == 0:
         raise DataError(f"dataset '{dataset.name}' has no edges, so that its structure cannot be perturbed")
+
+
+def comparable(dataset: Dataset) -> list[Spec]:
+    """The perturbations under which a dataset can be compared with published results.
+
+    FiedlerFrag was published by another definition. The published RandFtrs has the same numbers in every graph of a collection.
+    """
+    specs = [spec for spec in _perturbations(None, dataset) if spec.name != "fiedlerfrag"]
+    if dataset.graph.ptr is None:
+        return specs
+    return [replace(spec, params={"compat": COMPAT}) if spec.name == "randftrs" else spec for spec in specs]
+
+
+def published_names(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Runs with columns named as in the published tables: what the published code does counts there, if it was run.
+
+    >>> rows = [{"perturbation": "RandFtrs", "auroc": 0.6}, {"perturbation": "RandFtrs (gtaxogym)", "auroc": 0.7}]
+    >>> published_names(rows)
+    [{'perturbation': 'RandFtrs', 'auroc': 0.7}]
+    """
+    ending = f" ({COMPAT})"
+    there = {row["perturbation"].removesuffix(ending) for row in rows if row["perturbation"].endswith(ending)}
+    return [
+        {**row, "perturbation": row["perturbation"].removesuffix(ending)}
+        for row in rows
+        if row["perturbation"].endswith(ending) or row["perturbation"] not in there
+    ]
 
 
 def parse_perturbation(text: str) -> Spec | None:

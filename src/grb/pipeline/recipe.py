@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from grb.dataset.partition import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.pipeline.spec import Spec
+from grb.pipeline.strict import double, parse_mapping, read_text
 
 SCENARIOS = ("injection", "modification")
+# nobody attacks: victims of the clean graph are scored on perturbed ones
+CORRUPTION = "corruption"
 # present in every table: the graph-free floor and the undefended model
 BASELINES = ("gcn", "mlp")
 MAX_BYTES = 2**20
@@ -29,7 +30,7 @@ class Recipe:
     Args:
         name: Short name, by default the file's.
         dataset: What is attacked.
-        scenario: ``injection`` or ``modification``.
+        scenario: ``injection``, ``modification`` or ``corruption``, whose attacks are perturbations of the taxonomy.
         title: One line for people.
         defenses: Victims; GCN and MLP join if they are missing.
         attacks: Run on each surrogate and scored on every victim (transfer).
@@ -74,17 +75,18 @@ class Recipe:
         _check_count("seed", self.seed, least=0)
         if self.iterations is not None:
             _check_count("iterations", self.iterations, least=1)
-        if self.scenario not in SCENARIOS:
-            raise UnknownName("scenario", str(self.scenario), SCENARIOS, advice=f"Allowed: {', '.join(SCENARIOS)}.")
+        allowed = (*SCENARIOS, CORRUPTION)
+        if self.scenario not in allowed:
+            raise UnknownName("scenario", str(self.scenario), allowed, advice=f"Allowed: {', '.join(allowed)}.")
         for mode in self.modes:
             if mode not in DIFFICULTIES:
                 raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
         if not self.modes or not self.surrogates:
             raise DataError("a recipe needs at least one of modes and surrogates")
         for name in ("modes", *_SPECS):
-            double = _double(each if isinstance(each, str) else each.label for each in getattr(self, name))
-            if double is not None:
-                raise DataError(f"{name} of recipe '{self.name}' names '{double}' twice; once is enough")
+            again = double(each if isinstance(each, str) else each.label for each in getattr(self, name))
+            if again is not None:
+                raise DataError(f"{name} of recipe '{self.name}' names '{again}' twice; once is enough")
         for limit, values in self.sweep.items():
             if not _numbers(values):
                 raise DataError(f"sweep of {limit} is {values!r}, but a list of numbers as in [10, 20] is needed")
@@ -107,13 +109,7 @@ def read_recipe(source: str | Path) -> Recipe:
 
 def parse_recipe(text: str, *, name: str) -> Recipe:
     """A recipe from YAML text."""
-    try:
-        values = yaml.load(text, Loader=Strict)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a number or a nesting without end, too
-        raise DataError(f"recipe '{name}' is not readable YAML ({' '.join(str(error).split())[:160]})") from None
-    if not isinstance(values, dict):
-        raise DataError(f"recipe '{name}' must be a mapping of keys to values, got {type(values).__name__}")
-    given = {"name": name, **values}
+    given = {"name": name, **parse_mapping(text, f"recipe '{name}'")}
     if not isinstance(given.get("dataset"), str):
         raise DataError(f"recipe '{name}' names no dataset; add a line such as 'dataset: synth-cora'")
     recipe = Recipe(**_fields(given, f"recipe '{name}'"))
@@ -130,14 +126,7 @@ def recipe_names() -> list[str]:
 def _text(source: str | Path) -> tuple[str, str]:
     path = Path(source)
     if path.suffix in (".yaml", ".yml"):
-        try:
-            if path.stat().st_size > MAX_BYTES:
-                raise DataError(f"{path} is larger than {MAX_BYTES} bytes; recipes are short")
-            return path.read_text(encoding="utf-8"), path.stem
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
-        except UnicodeDecodeError:
-            raise DataError(f"{path} is not UTF-8 text; recipes are YAML files") from None
+        return read_text(path, most=MAX_BYTES, what="recipes"), path.stem
     name = str(source)
     if name not in recipe_names():
         raise UnknownName(
@@ -181,13 +170,6 @@ def _listed(key: str, value: Any) -> Sequence[Any]:
     return value
 
 
-def _double(words: Iterable[str]) -> str | None:
-    """The first word that was there before."""
-    seen: set[str] = set()
-    # add gives None: a word is passed on only if it was seen
-    return next((word for word in words if word in seen or seen.add(word)), None)  # type: ignore[func-returns-value]
-
-
 def _numbers(values: Any) -> bool:
     """Whether this is a list of finite numbers, and not empty."""
     if not isinstance(values, Sequence) or not values or {type(value) for value in values} - {int, float}:
@@ -198,20 +180,3 @@ def _numbers(values: Any) -> bool:
 def _check_count(name: str, value: Any, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DataError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
-
-
-class Strict(yaml.SafeLoader):
-    """Safe YAML without duplicate keys and without anchors, which can blow a short file up to any size."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent) or self.peek_event().anchor is not None:  # type: ignore[no-untyped-call]
-            raise yaml.YAMLError("anchors and aliases are not read")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
-            raise yaml.YAMLError("merge keys are not read")
-        double = _double(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        if double is not None:
-            raise yaml.YAMLError(f"the key '{double[:60]}' is there twice")
-        return super().construct_mapping(node, deep=deep)

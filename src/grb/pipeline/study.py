@@ -20,8 +20,10 @@ from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.matrix import CLEAN, Board, Row, build_board
 from grb.model.build import build, settings, split_name
+from grb.perturb import build_perturbation
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.recipe import BASELINES, Recipe
+from grb.pipeline.profile import column, corruption_spec
+from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
 from grb.pipeline.submission import Card, card_of
@@ -111,7 +113,7 @@ def plan(
     victims = {**planner.victims(), **planner.submitted_victims(joined)}
     places = [
         *planner.clean(victims),
-        *planner.transfer(victims),
+        *(planner.corruption(victims) if recipe.scenario == CORRUPTION else planner.transfer(victims)),
         *planner.white_box(victims),
         *planner.submitted_attacks(joined, victims),
     ]
@@ -225,6 +227,25 @@ class _Planner:
         for (defense, number), model in victims.items():
             key = self.score(model, None, None)
             yield Place(key, CLEAN, defense, 0, number, "none", "", self.modes)
+
+    def corruption(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+        """Every victim on every perturbed graph; random perturbations are drawn once per repeat."""
+        for spec in map(corruption_spec, self.recipe.attacks):
+            built = build_perturbation(spec.name, **spec.params)
+            data, method = self.data.perturbed(spec), {"perturbation": plain(built)}
+            for repeat in range(self.recipe.repeats if built.random else 1):
+                for (defense, number), victim in victims.items():
+                    job = Job(
+                        "score",
+                        Spec("score"),
+                        data,
+                        inputs={"model": victim},
+                        seed=self.recipe.seed + repeat,
+                        version=built.version,
+                        extra=method,
+                        **self.common,
+                    )
+                    yield Place(self.add(job), column((spec,)), defense, repeat, number, "none", "", self.modes)
 
     def transfer(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
         recipe = self.recipe
@@ -386,8 +407,8 @@ def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, A
         "threads": job.threads,
         "repeat": place.repeat,
     }
-    if job.data.chain:
-        attack = read(job.data.chain[-1])
+    if job.data.edits:
+        attack = read(job.data.edits[-1])
         facts |= {
             "attack": attack.key,
             "attack_seed": attack.job.seed,

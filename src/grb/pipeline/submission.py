@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-import yaml
 
 from grb.dataset import Dataset
 from grb.dataset.partition import DIFFICULTIES
@@ -23,9 +22,10 @@ from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, write_npz
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.recipe import SCENARIOS, Strict
+from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
+from grb.pipeline.strict import parse_mapping, read_text
 from grb.pipeline.work import provenance, threat_values
 from grb.threat import Threat, injected_degrees
 
@@ -122,25 +122,11 @@ class Checked:
 
 def read_card(path: str | os.PathLike[str]) -> Card:
     """A card from a YAML or JSON file with a strict schema."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MAX_CARD:
-            raise DataError(f"{path} is larger than {MAX_CARD} bytes; cards are short")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; a submission needs a card") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text; cards are YAML or JSON files") from None
-    return parse_card(text)
+    return parse_card(read_text(Path(path), most=MAX_CARD, what="cards"))
 
 
 def parse_card(text: str) -> Card:
-    try:
-        values = yaml.load(text, Loader=Strict)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise DataError(f"the card is not readable YAML ({' '.join(str(error).split())[:160]})") from None
-    if not isinstance(values, dict):
-        raise DataError(f"the card must be a mapping of keys to values, got {type(values).__name__}")
+    values = parse_mapping(text, "the card")
     known = [each.name for each in fields(Card)]
     for key in values:
         if key not in known:

@@ -9,6 +9,7 @@ from grb.visualise.gains import Gains, draw_gains, gains
 from grb.visualise.neighbourhood import Neighbourhood, draw_neighbourhood, layout, neighbourhood, telling_target
 from grb.visualise.process import Strip, draw_process, process, strip
 from grb.visualise.rankings import Ranking, draw_rankings, ranking
+from grb.visualise.search import Search, draw_search, search
 from grb.visualise.style import save
 from grb.visualise.taxonomy import Heatmap, draw_heatmap, draw_stability, heatmap
 from grb.visualise.taxonomy_components import draw_components, draw_correlation
@@ -23,6 +24,7 @@ __all__ = [
     "Heatmap",
     "Neighbourhood",
     "Ranking",
+    "Search",
     "Strip",
     "Sweep",
     "Unnoticeability",
@@ -43,6 +45,7 @@ __all__ = [
     "draw_neighbourhood",
     "draw_process",
     "draw_rankings",
+    "draw_search",
     "draw_stability",
     "draw_unnoticeability",
     "gains",
@@ -54,6 +57,7 @@ __all__ = [
     "process",
     "ranking",
     "save",
+    "search",
     "strip",
     "sweeps",
     "telling_target",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attack.modification.dense import double_gcn, double_graph, gcn_logits, matrix, pairs_of
 from grb.attack.losses import Loss, cross_entropy, masked_cross_entropy, prob_margin, tanh_margin, typical_margin
-from grb.attack.modification.gradient import SCALINGS, Scaling, Victim, _ByAutograd, _probe, together
+from grb.attack.modification.gradient import SCALINGS, Scaling, Victim, _ByAutograd, _probe, of_propagated
 from grb.defense.gcnsvd import GCNSVD
 from grb.defense.gnnguard import GCNGuard
 from grb.defense.robustgcn import RobustGCN
@@ -111,10 +111,24 @@ def test_blocks_hold_the_same_numbers(name: str, one_piece: int, monkeypatch: py
             torch.testing.assert_close(block[place, others], found)
 
 
-def test_gradients_add_up() -> None:
-    graph = double_graph(N)
-    both = [Victim(double_gcn(seed=seed), graph, torch.arange(5)).gradient(graph.adj) for seed in (0, 1)]
-    torch.testing.assert_close(together(both).of(PAIRS), both[0].of(PAIRS) + both[1].of(PAIRS))
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_the_gradient_of_any_function_of_propagated_features(times: int) -> None:
+    graph = double_graph(N, isolated=1)
+
+    def curved(rows: Tensor) -> tuple[Tensor, float]:
+        return (rows.sin() * torch.arange(1, N + 1).unsqueeze(1)).prod(1).sum(), 0.25
+
+    a = matrix(graph).requires_grad_()
+    loops = a + torch.eye(N, dtype=torch.float64)
+    scale = loops.sum(1) ** -0.5
+    rows = graph.x
+    for _ in range(times):
+        rows = (scale.unsqueeze(1) * loops * scale) @ rows
+    assert isinstance(rows, Tensor) and isinstance(graph.x, Tensor)
+    (dense,) = torch.autograd.grad(curved(rows)[0], a)
+    found = of_propagated(graph.adj, graph.x, times, curved)
+    torch.testing.assert_close(found.of(PAIRS), (dense + dense.T)[PAIRS[0], PAIRS[1]], rtol=1e-9, atol=1e-13)
+    assert found.loss == pytest.approx(float(curved(rows)[0])) and found.kept == 0.25
 
 
 def test_a_tiny_step_along_the_gradient_raises_the_loss() -> None:

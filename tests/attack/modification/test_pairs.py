@@ -63,21 +63,33 @@ def test_edges_of_a_graph() -> None:
     assert space.pairs(space.edges(graph.adj)).T.tolist() == [[3, 2]]
 
 
-@pytest.mark.parametrize("few", [True, False], ids=["by keys", "by rejection"])
-def test_draws_are_uniform(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("shuffled", "marked"), [(2**20, 0), (0, 0), (0, 32)], ids=["by keys", "sorted", "marked"])
+def test_draws_are_uniform(shuffled: int, marked: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of six pairs: each of the twenty sets equally often."""
-    if not few:
-        monkeypatch.setattr(module, "SHUFFLED", 0)
+    monkeypatch.setattr(module, "SHUFFLED", shuffled)
+    monkeypatch.setattr(module, "MARKED", marked)
     space, generator = PairSpace.everywhere(4), torch.Generator().manual_seed(0)
     seen = [tuple(space.draw(3, generator).tolist()) for _ in range(4000)]
     counts = [seen.count(each) for each in itertools.combinations(range(6), 3)]
     assert sum(counts) == 4000 and stats.chisquare(counts).pvalue > 0.001
 
 
+def test_marked_draws_are_those_of_sorted_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHUFFLED", 0)
+    space, taken = PairSpace.everywhere(60), torch.arange(0, 1770, 3)
+    draws = []
+    for each in (32, 0):
+        monkeypatch.setattr(module, "MARKED", each)
+        draws.append(space.draw(300, torch.Generator().manual_seed(1), taken))
+    assert torch.equal(*draws)
+
+
 @pytest.mark.parametrize("size", [0, 1, 7, 40, 1000])
 @pytest.mark.parametrize("threshold", [0, 2**20])
-def test_draws_leave_out_what_is_taken(size: int, threshold: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("marked", [0, 32])
+def test_draws_leave_out_what_is_taken(size: int, threshold: int, marked: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SHUFFLED", threshold)
+    monkeypatch.setattr(module, "MARKED", marked)
     space = PairSpace.everywhere(14)
     taken = torch.arange(0, space.count, 2)
     drawn = space.draw(size, torch.Generator().manual_seed(0), taken)

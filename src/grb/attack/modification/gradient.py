@@ -13,7 +13,7 @@ the rows, such as attention, get the pairs as entries of weight zero instead, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -161,32 +161,31 @@ class Victim:
         ops = _listed(prepare(self.model, adj))
         degrees = {loops: _degrees(adj, loops, self.state[0].dtype) for loops in {each.self_loops for each in scalings}}
         parts: list[_Part] = []
-        state = tuple(each.detach() for each in self.state)
+        start = state = tuple(each.detach() for each in self.state)
+        rows: list[Rows] = []
+        for stage in self.stages:
+            if isinstance(stage, Rows):
+                rows.append(stage)
+            else:
+                with torch.no_grad():
+                    state = _moved(_propagate(stage), ops, _through(rows, state))
+                state = tuple(each.detach().requires_grad_() for each in state)
+                parts.append(_Part(_propagate(stage), rows, state))
+                rows = []
         with torch.enable_grad():
-            for stage in self.stages:
-                if isinstance(stage, Rows):
-                    state = stage.apply(state)
-                else:
-                    step, before = _propagate(stage), state
-                    moved = ops[step.op] @ before[step.slot].detach()
-                    state = tuple(
-                        (moved if slot == step.slot else each.detach()).requires_grad_()
-                        for slot, each in enumerate(before)
-                    )
-                    parts.append(_Part(step, before, state))
-            logits = state[0][self.targets]
+            logits = _through(rows, state)[0][self.targets]
             loss = self.loss_of(logits, self.labels).mean()
         value, kept = float(loss.detach()), self._kept(logits)
-        factors, shift = _backward(loss, parts, ops, scalings, degrees)
+        factors, shift = _backward(loss, start, parts, ops, scalings, degrees)
         return _ByFactors(factors, shift, value, kept)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One propagation: the state before it, with its history, and after it, cut off from that history."""
+    """One propagation: what happens to the rows before it, and the state after it, cut off from its history."""
 
     stage: Propagate
-    before: State
+    rows: Sequence[Rows]
     after: State
 
 
@@ -200,31 +199,30 @@ class _Factor:
 
 def _backward(
     loss: Tensor,
+    start: State,
     parts: list[_Part],
     ops: Sequence[CSR],
     scalings: Sequence[Scaling],
     degrees: dict[bool, Tensor],
 ) -> tuple[list[_Factor], Tensor]:
-    """Back through the propagations one by one, so that each frees what it no longer needs."""
+    """Back through the propagations one by one.
+
+    What happens to rows between two of them is computed again, so that memory is that of the states after propagations
+    and of the factors, whatever a model does in between.
+    """
     shift = torch.zeros_like(next(iter(degrees.values())))
     factors: list[_Factor] = []
-    ends: tuple[Tensor, ...] = (loss,)
-    cotangent: tuple[Tensor, ...] | None = None
+    grads = _pulled([loss], None, parts[-1].after) if parts else []
     while parts:
         part = parts.pop()
+        source = parts[-1].after if parts else start
+        with torch.set_grad_enabled(bool(parts)):
+            before = _through(part.rows, source)
         op, scaling, slot = ops[part.stage.op], scalings[part.stage.op], part.stage.slot
-        live = [place for place, end in enumerate(ends) if end.requires_grad]
-        found: tuple[Tensor | None, ...] = torch.autograd.grad(
-            [ends[place] for place in live],
-            part.after,
-            None if cotangent is None else [cotangent[place] for place in live],
-            allow_unused=True,
-        )
-        grads = [torch.zeros_like(x) if g is None else g for g, x in zip(found, part.after)]
-        grad, moved, rows = grads[slot], part.after[slot].detach(), part.before[slot].detach()
+        grad, rows = grads[slot], before[slot].detach()
         pull = op.T @ grad if parts or scaling.right else None
         d = degrees[scaling.self_loops]
-        own = _rowdot(grad, moved) * scaling.left
+        own = _rowdot(grad, part.after[slot].detach()) * scaling.left
         if pull is not None and scaling.right:
             own = own + _rowdot(rows, pull) * scaling.right
         shift = shift + own * _power(d, -1.0)
@@ -232,8 +230,22 @@ def _backward(
         if parts:
             assert pull is not None
             grads[slot] = pull
-            ends, cotangent = part.before, tuple(grads)
+            grads = _pulled(before, grads, source)
     return factors, shift
+
+
+def _pulled(ends: Sequence[Tensor], cotangent: Sequence[Tensor] | None, source: State) -> list[Tensor]:
+    """Gradients with respect to a state, zero where an end does not depend on it."""
+    live = [place for place, end in enumerate(ends) if end.requires_grad]
+    if not live:
+        return [torch.zeros_like(x) for x in source]
+    found: tuple[Tensor | None, ...] = torch.autograd.grad(
+        [ends[place] for place in live],
+        source,
+        None if cotangent is None else [cotangent[place] for place in live],
+        allow_unused=True,
+    )
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, source)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,12 +293,27 @@ class _ByFactors:
         return found
 
 
-def together(gradients: Sequence[Gradient]) -> Gradient:
-    """The sum of gradients by factors on one graph; loss and kept share are those of the last."""
-    own = [each for each in gradients if isinstance(each, _ByFactors)]
-    assert own and len(own) == len(gradients), "only gradients in closed form can be added up"
-    shift = torch.stack([each.shift for each in own]).sum(0)
-    return _ByFactors([factor for each in own for factor in each.factors], shift, own[-1].loss, own[-1].kept)
+def of_propagated(adj: Adjacency, x: Tensor, times: int, judge: Callable[[Tensor], tuple[Tensor, float]]) -> Gradient:
+    r"""Derivatives of any function of the propagated features :math:`\hat A^k X`, with respect to edges.
+
+    Args:
+        adj: The edges.
+        x: Features, [n, d].
+        times: :math:`k`, at least 1.
+        judge: From the propagated features, [n, d], to what is raised and the share of kept labels.
+    """
+    op = normalise.gcn(adj)
+    parts: list[_Part] = []
+    start = state = x.detach()
+    for _ in range(times):
+        state = (op @ state.detach()).requires_grad_()
+        parts.append(_Part(Propagate(), (), (state,)))
+    with torch.enable_grad():
+        loss, kept = judge(state)
+    value = float(loss.detach())
+    degrees = {True: _degrees(adj, True, x.dtype)}
+    factors, shift = _backward(loss, (start,), parts, [op], [Scaling(-0.5, -0.5, True)], degrees)
+    return _ByFactors(factors, shift, value, kept)
 
 
 def _inner(a: Tensor, b: Tensor, pairs: Tensor) -> Tensor:
@@ -371,6 +398,12 @@ def _listed(op: Any) -> Sequence[Any]:
 def _propagate(stage: Stage) -> Propagate:
     assert isinstance(stage, Propagate), "a closed form is for rows and propagations alone"
     return stage
+
+
+def _through(stages: Sequence[Rows], state: State) -> State:
+    for stage in stages:
+        state = stage.apply(state)
+    return state
 
 
 def _moved(stage: Propagate, ops: Sequence[CSR], state: State) -> State:

@@ -12,6 +12,8 @@ from grb.graph import Adjacency
 
 # up to so many pairs, each gets a random key when some are drawn
 SHUFFLED = 2**20
+# where there are at most so many times as many pairs as are drawn, drawn ones are marked instead of sorted
+MARKED = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +112,25 @@ class PairSpace:
             return taken[:0]
         if self.count <= SHUFFLED or 2 * count > free:
             return self._draw_most(count, taken, generator)
+        if self.count <= MARKED * count:
+            return self._draw_marking(count, taken, generator)
         drawn = taken[:0]
         while len(drawn) < count:
             # as many as are missing: never too many, so none has to be thrown away and all sets are equally likely
             fresh = torch.randint(self.count, (count - len(drawn),), generator=generator)
             drawn = torch.unique(torch.cat([drawn, fresh[~contains(taken, fresh)]]))
         return drawn
+
+    def _draw_marking(self, count: int, taken: Tensor, generator: torch.Generator) -> Tensor:
+        """The same draws with a mark for every number there is: no sorting, and memory of the order of the draw."""
+        closed, drawn = (torch.zeros(self.count, dtype=torch.bool) for _ in range(2))
+        closed[taken] = True
+        missing = count
+        while missing:
+            fresh = torch.randint(self.count, (missing,), generator=generator)
+            drawn[fresh[~closed[fresh]]] = True
+            missing = count - int(drawn.sum())
+        return drawn.nonzero().flatten()
 
     def _draw_most(self, count: int, taken: Tensor, generator: torch.Generator) -> Tensor:
         """A random key for every number, and those with the smallest keys: no numbers have to be sorted."""

@@ -1,0 +1,291 @@
+"""Search for settings: the same number of trials for everybody, resumable, and the same result however often it stops."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+import yaml
+
+from grb.automl.space import Dimension, default_space, settings_of
+from grb.dataset import Dataset
+from grb.errors import DataError, require
+
+if TYPE_CHECKING:
+    from grb.trainer import Epoch
+
+Sampler = Literal["tpe", "random"]
+# epochs between two looks at whether a training is worth going on
+LOOK = 20
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One trial: what was tried, what it gave (None if it was given up), and how."""
+
+    number: int
+    values: Mapping[str, Any]
+    score: float | None
+    state: Literal["complete", "pruned", "failed"]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found.
+
+    Args:
+        name: The model, defense or attack.
+        dataset: Where.
+        kind: ``models`` (the validation score is raised) or ``attacks`` (the share of kept predictions is lowered).
+        tried: All trials in order.
+    """
+
+    name: str
+    dataset: str
+    kind: Literal["models", "attacks"]
+    tried: tuple[Tried, ...]
+
+    @property
+    def best(self) -> Tried:
+        done = [each for each in self.tried if each.score is not None and each.state == "complete"]
+        if not done:
+            raise DataError(f"no trial of '{self.name}' was finished; allow more trials or epochs")
+        return (max if self.kind == "models" else min)(done, key=lambda each: each.score or 0.0)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The best values as arguments of the method."""
+        return settings_of(self.best.values)
+
+    @property
+    def so_far(self) -> tuple[float, ...]:
+        """Best score after every trial; NaN before the first."""
+        best, found = math.nan, []
+        for each in self.tried:
+            if each.score is not None and each.state == "complete":
+                better = math.isnan(best) or (each.score > best if self.kind == "models" else each.score < best)
+                best = each.score if better else best
+            found.append(best)
+        return tuple(found)
+
+
+def tune(
+    name: str,
+    dataset: Dataset,
+    *,
+    kind: Literal["models", "attacks"] = "models",
+    space: Mapping[str, Dimension] | None = None,
+    trials: int = 50,
+    epochs: int | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    sampler: Sampler = "tpe",
+    prune: bool = True,
+    storage: str | None = None,
+    model: torch.nn.Module | None = None,
+    on_trial: Callable[[Tried], None] = lambda tried: None,
+) -> Tuned:
+    """Look for good settings of a model, a defense or an attack.
+
+    A defense is judged by its validation score, an attack by the share of test nodes that keep the label which ``model`` gives
+    them on the clean graph: neither sees a test label. The n-th finished trial draws from a generator of its own, so that a
+    search that was stopped and resumed finds what one in one piece finds.
+
+    Args:
+        name: As in ``grb train`` or ``grb attack``.
+        dataset: Where.
+        kind: ``models`` or ``attacks``.
+        space: What to vary; a space that comes with grb if not given.
+        trials: How many in all, those of an earlier run with the same storage included.
+        epochs: Of a training, or iterations of an attack; the paper's if not given.
+        repeats: Trainings or attacks whose mean is the score.
+        seed: Of the search and of everything in it.
+        sampler: Optuna's tree-structured Parzen estimator, or chance.
+        prune: Whether to give up trainings that stay below the median of the others.
+        storage: Where to keep trials, e.g. ``sqlite:///tune.db``; in memory if not given.
+        model: The model that an attack is tuned on.
+        on_trial: Told after every trial.
+    """
+    optuna = require("optuna", extra="automl", what="tuning")
+    if trials < 1 or repeats < 1:
+        raise DataError(f"{trials} trials of {repeats} repeats make no search; at least one of each is needed")
+    if kind == "attacks" and model is None:
+        raise DataError("an attack is tuned on a model: give model=, the victim or a surrogate")
+    chosen = dict(space) if space is not None else default_space(kind, name)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        storage=storage,
+        study_name=f"{dataset.name} {kind} {name} {seed}",
+        direction="maximize" if kind == "models" else "minimize",
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=LOOK)
+        if prune
+        else optuna.pruners.NopPruner(),
+        load_if_exists=True,
+    )
+    score = _Score(name, dataset, kind, epochs, repeats, seed, model, optuna)
+    _bury(study, optuna)
+    while len(done := _finished(study)) < trials:
+        own = 1_000_003 * seed + len(done)
+        samplers = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+        study.sampler = samplers[sampler](seed=own)
+        study.optimize(lambda trial: score(trial, chosen), n_trials=1, catch=(DataError, RuntimeError))
+        on_trial(_tried(study.trials[-1], len(done)))
+    return Tuned(name, dataset.name, kind, tuple(_tried(trial, place) for place, trial in enumerate(_finished(study))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """What a trial is worth."""
+
+    name: str
+    dataset: Dataset
+    kind: str
+    epochs: int | None
+    repeats: int
+    seed: int
+    model: torch.nn.Module | None
+    optuna: Any = field(repr=False)
+
+    def __call__(self, trial: Any, space: Mapping[str, Dimension]) -> float:
+        values = {name: each.suggest(trial, name) for name, each in space.items()}
+        one = self._trained if self.kind == "models" else self._attacked
+        return sum(one(trial, settings_of(values), self.seed + repeat) for repeat in range(self.repeats)) / self.repeats
+
+    def _trained(self, trial: Any, given: Mapping[str, Any], seed: int) -> float:
+        from grb.defense import build_defense
+
+        def look(epoch: Epoch) -> None:
+            if seed != self.seed or epoch.val_score is None or (epoch.number + 1) % LOOK:
+                return
+            trial.report(epoch.val_score, epoch.number + 1)
+            if trial.should_prune():
+                raise self.optuna.TrialPruned
+
+        built = build_defense(self.name, self.dataset.name, epochs=self.epochs, on_epoch=look, **given)
+        _, fit = built.fit_with_history(self.dataset.defender_view(), seed=seed)
+        if fit.best_score is None:
+            raise DataError(f"dataset '{self.dataset.name}' has no validation nodes to tune with")
+        return fit.best_score
+
+    def _attacked(self, trial: Any, given: Mapping[str, Any], seed: int) -> float:
+        from grb.attack.base import Scene, run_attack
+        from grb.attack.build import build_attack, default_threat
+        from grb.model.base import predict
+
+        del trial
+        assert self.model is not None
+        steps = {} if self.epochs is None else {"iterations": self.epochs}
+        attack = build_attack(self.name, self.dataset.name, **steps, **given)
+        scene = Scene(self.dataset.attacker_view("full"), default_threat(attack, self.dataset, "full"), self.model)
+        edit = run_attack(attack, scene, seed=seed).edit
+        targets = scene.targets
+        before = predict(self.model, scene.graph)[targets].argmax(1)
+        after = predict(self.model, scene.graph.apply(edit))[targets].argmax(1)
+        return float((before == after).double().mean())
+
+
+def _finished(study: Any) -> list[Any]:
+    return [trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED", "FAIL") and not _lost(trial)]
+
+
+def _lost(trial: Any) -> bool:
+    return bool(trial.user_attrs.get("lost"))
+
+
+def _bury(study: Any, optuna: Any) -> None:
+    """Trials that a killed process was at count for nothing: somebody else repeats them."""
+    for trial in study.trials:
+        if trial.state.name == "RUNNING":
+            study._storage.set_trial_user_attr(trial._trial_id, "lost", True)
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+
+
+def _tried(trial: Any, number: int) -> Tried:
+    states: dict[str, Literal["complete", "pruned", "failed"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
+    seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
+    complete = trial.state.name == "COMPLETE"
+    return Tried(
+        number,
+        dict(trial.params),
+        float(trial.value) if complete else None,
+        states.get(trial.state.name, "failed"),
+        seconds,
+    )
+
+
+def recipe_of(found: list[Tuned]) -> str:
+    """A recipe with the settings that were found, to be run by ``grb run``."""
+    models = [each for each in found if each.kind == "models"]
+    attacks = [each for each in found if each.kind == "attacks"]
+    values: dict[str, Any] = {"title": "Tuned settings", "dataset": found[0].dataset}
+    if models:
+        values["defenses"] = [{"name": each.name, **each.settings} for each in models]
+    values["attacks"] = [{"name": each.name, **each.settings} for each in attacks] or ["rnd", "fgsm", "tdgia"]
+    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return text
+
+
+class AutoTrainer:
+    """The benchmark's own interface: a function proposes the arguments of a model and of its training, trial by trial.
+
+    Args:
+        model_class: Called with the proposed arguments, ``in_features`` and ``out_features``.
+        dataset: Where.
+        params_search: From a trial of Optuna to ``(model_params, train_params)``.
+        n_trials: How many.
+        seed: Of the search and of the trainings.
+        storage: As for :func:`tune`.
+    """
+
+    def __init__(
+        self,
+        model_class: Callable[..., torch.nn.Module],
+        dataset: Dataset,
+        params_search: Callable[[Any], tuple[Mapping[str, Any], Mapping[str, Any]]],
+        n_trials: int = 50,
+        seed: int = 0,
+        storage: str | None = None,
+    ) -> None:
+        self.model_class, self.dataset, self.params_search = model_class, dataset, params_search
+        self.n_trials, self.seed, self.storage = n_trials, seed, storage
+        self.best_model: torch.nn.Module | None = None
+        self.best_score = -math.inf
+        self.best_params: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+
+    def run(self) -> torch.nn.Module:
+        """The best model; its score and arguments are ``best_score`` and ``best_params``."""
+        from grb.trainer.trainer import Trainer
+
+        optuna = require("optuna", extra="automl", what="tuning")
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+        def one(trial: Any) -> float:
+            model_params, train_params = self.params_search(trial)
+            train = dict(train_params)
+            torch.manual_seed(self.seed)
+            model = self.model_class(
+                in_features=self.dataset.num_features, out_features=self.dataset.num_classes, **model_params
+            )
+            adam = torch.optim.Adam(model.parameters(), lr=train.pop("lr", 0.01))
+            trainer = Trainer(dataset=self.dataset, optimizer=adam, loss=torch.nn.functional.cross_entropy)
+            trainer.train(model=model, **train)
+            score = float(trainer.evaluate(model, self.dataset.val_mask))
+            if score > self.best_score:
+                self.best_model, self.best_score = model, score
+                self.best_params = (dict(model_params), dict(train_params))
+            return score
+
+        start = time.perf_counter()
+        study = optuna.create_study(
+            direction="maximize", sampler=optuna.samplers.TPESampler(seed=self.seed), storage=self.storage
+        )
+        study.optimize(one, n_trials=self.n_trials)
+        self.seconds = time.perf_counter() - start
+        if self.best_model is None:
+            raise DataError("no trial was finished")
+        return self.best_model

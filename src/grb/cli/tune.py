@@ -1,0 +1,134 @@
+"""``grb tune``: search for good settings, with the same budget for everybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from grb.cli import output
+from grb.cli.options import DataDir, Json, check_counts, check_seed, names, use_machine
+from grb.errors import DataError
+
+
+def tune(
+    methods: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME",
+            help="Models and defenses, or attacks with --model.",
+            autocompletion=names("model", "attack"),
+        ),
+    ],
+    dataset: Annotated[str, typer.Option(help="Where.", autocompletion=names("dataset"))] = "synth-cora",
+    trials: Annotated[int, typer.Option(help="For each of them.")] = 50,
+    epochs: Annotated[int | None, typer.Option(help="Of a training, or iterations of an attack; the paper's.")] = None,
+    repeats: Annotated[int, typer.Option(help="Runs whose mean is a trial's score.")] = 1,
+    model: Annotated[Path | None, typer.Option(help="Tune attacks on this model (.safetensors).")] = None,
+    space: Annotated[Path | None, typer.Option(help="YAML file of what to vary, instead of ours.")] = None,
+    sampler: Annotated[str, typer.Option(help="tpe or random.")] = "tpe",
+    storage: Annotated[str | None, typer.Option(help="Keep trials here, and resume: sqlite:///tune.db")] = None,
+    seed: Annotated[int, typer.Option(help="Of the search and everything in it.")] = 0,
+    recipe: Annotated[Path | None, typer.Option(help="Write what was found as a recipe for `grb run`.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Draw the searches into this directory.")] = None,
+    threads: Annotated[int, typer.Option(help="Of torch.")] = 1,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Look for good settings of models, defenses or attacks; nobody sees a test label.
+
+    \b
+    Examples:
+      grb tune gcn --dataset synth-cora --trials 20
+      grb tune gcn gat+ln --dataset grb-cora --storage sqlite:///tune.db --recipe tuned.yaml
+      grb tune pgd --model gcn.safetensors --dataset synth-cora --epochs 50
+    """
+    from grb.automl import recipe_of
+    from grb.automl import tune as search
+    from grb.dataset import load_dataset
+    from grb.graph.files import write_atomic
+
+    check_counts(trials=trials, repeats=repeats, epochs=epochs)
+    check_seed("--seed", seed)
+    if sampler not in ("tpe", "random"):
+        raise DataError(f"--sampler is '{sampler}', but tpe or random is needed")
+    use_machine(threads)
+    data = load_dataset(dataset, data_dir=data_dir)
+    options: dict[str, Any] = {"kind": "models" if model is None else "attacks", "space": _space(space)}
+    if model is not None:
+        from grb.trainer.checkpoint import load_model
+
+        options["model"] = load_model(model)
+    found = []
+    for method in methods:
+        best: list[float] = []
+
+        def tell(tried: Any, method: str = method, best: list[float] = best) -> None:
+            if tried.score is not None:
+                best[:] = [(min if model else max)([*best, tried.score])]
+            shown = f"{tried.score:.4f}" if tried.score is not None else tried.state
+            output.say(f"{method} {tried.number + 1}/{trials}: {shown}" + (f", best {best[0]:.4f}" if best else ""))
+
+        found.append(
+            search(
+                method,
+                data,
+                trials=trials,
+                epochs=epochs,
+                repeats=repeats,
+                seed=seed,
+                sampler=sampler,  # type: ignore[arg-type]
+                storage=storage,
+                on_trial=tell,
+                **options,
+            )
+        )
+    if recipe is not None:
+        text = recipe_of(found).encode()
+        write_atomic(recipe, lambda stream: _write(stream, text))
+        output.say(f"written to {recipe}: `grb run {recipe}`")
+    for each in found if figures is not None else []:
+        from grb import visualise
+
+        assert figures is not None
+        path = visualise.save(visualise.draw_search(visualise.search(each)), figures / f"search-{each.name}.png")
+        output.say(f"written to {path}")
+    if as_json:
+        output.print_json([_facts(each) for each in found])
+        return
+    rows = [
+        [
+            each.name,
+            f"{each.best.score:.4f}",
+            str(len(each.tried)),
+            ", ".join(f"{k}={v}" for k, v in each.settings.items()),
+        ]
+        for each in found
+    ]
+    heading = "share of kept labels" if model else "validation score"
+    output.table(f"best settings on {dataset}", ["name", heading, "trials", "settings"], rows)
+
+
+def _space(path: Path | None) -> Any:
+    from grb.automl import space_of
+    from grb.pipeline.strict import parse_mapping, read_text
+
+    return None if path is None else space_of(parse_mapping(read_text(path, most=2**16, what="spaces"), str(path)))
+
+
+def _write(stream: Any, data: bytes) -> None:
+    stream.write(data)
+
+
+def _facts(found: Any) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "dataset": found.dataset,
+        "score": found.best.score,
+        "settings": found.settings,
+        "trials": [
+            {"values": dict(each.values), "score": each.score, "state": each.state, "seconds": round(each.seconds, 3)}
+            for each in found.tried
+        ],
+    }

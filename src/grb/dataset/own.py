@@ -1,0 +1,100 @@
+"""Datasets of the user's own: arrays in one npz file, a directory in the layout of GRB, or whatever torch_geometric has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grb.dataset import pyg, raw
+from grb.dataset.partition import Split
+from grb.dataset.scheme import Folds, Predefined, Random, Scheme
+from grb.errors import DataError
+from grb.graph import Graph
+from grb.graph.files import read_npz
+
+if TYPE_CHECKING:
+    from grb.dataset.dataset import Dataset
+
+ALLOWED = ("edge_index", "x", "y", "ptr", "train", "val", "test")
+
+
+def is_path(name: str) -> bool:
+    """Whether this names a file or directory and not an entry of the catalogue."""
+    return name.endswith(".npz") or os.sep in name
+
+
+def from_path(path: str | os.PathLike[str]) -> Dataset:
+    """A dataset from an npz file of arrays, or from a directory in the layout of GRB.
+
+    The file has ``edge_index`` [2, m] and ``y`` (of nodes, or of graphs), and if there are any ``x`` [n, d], ``ptr`` of a
+    collection [graphs + 1], and ids ``train``, ``val``, ``test``.
+    """
+    from grb.dataset.dataset import Dataset
+
+    path = Path(path)
+    if path.is_dir():
+        return Dataset.from_npz(path, feat_norm=None)
+    stored = read_npz(path, required=["edge_index", "y"], allowed=ALLOWED)
+    sizes = None
+    if "ptr" in stored:
+        sizes = stored["ptr"][1:] - stored["ptr"][:-1]
+        if stored["ptr"].ndim != 1 or len(sizes) < 1 or stored["ptr"][0] != 0 or sizes.min() < 0:
+            raise DataError(f"ptr of {path} must rise from 0, one number more than there are graphs")
+    parts = [stored.get(name) for name in ("train", "val", "test")]
+    if any(part is not None for part in parts) and any(part is None for part in parts):
+        raise DataError(f"{path} has a part of a split only; give train, val and test, or none of them")
+    splits = [] if parts[0] is None else [tuple(parts)]
+    found = raw.build(
+        stored["edge_index"],
+        stored.get("x"),
+        stored["y"],
+        sizes=sizes,
+        nodes=len(stored["y"]),
+        splits=splits,  # type: ignore[arg-type]
+    )
+    return _dataset(found, path.stem)
+
+
+def from_pyg(data: Any, name: str) -> Dataset:
+    """A dataset from a ``Data``, or from a sequence of them such as any dataset of torch_geometric."""
+    items = [data] if hasattr(data, "edge_index") else _items(data, name)
+    if len(items) == 1:
+        one = items[0]
+        masks = all(getattr(one, f"{part}_mask", None) is not None for part in pyg.PARTS)
+        return _dataset(pyg.single(one, "predefined" if masks else "random"), name)
+    first = items[0]
+    task = "node" if len(first.y) == first.num_nodes and first.num_nodes > 1 else "graph"
+    return _dataset(pyg.collection(items, task), name)
+
+
+def _items(data: Any, name: str) -> Sequence[Any]:
+    try:
+        items = [data[place] for place in range(len(data))]
+    except (TypeError, KeyError, IndexError):
+        items = []
+    if not items or not all(hasattr(item, "edge_index") for item in items):
+        raise DataError(
+            f"dataset '{name}' made a {type(data).__name__}, but a grb Dataset, or Data of torch_geometric, is needed"
+        )
+    return items
+
+
+def _dataset(found: raw.Raw, name: str) -> Dataset:
+    from grb.dataset.dataset import Dataset
+
+    graph = found.graph
+    assert graph.y is not None
+    graphs = graph.ptr is not None and len(graph.y) == graph.num_graphs
+    scheme = _scheme(found, graph)
+    return Dataset.of_graph(graph, scheme, name=name, task="graph" if graphs else "node", notes=list(found.notes))
+
+
+def _scheme(found: raw.Raw, graph: Graph) -> Scheme:
+    items = graph.n if graph.ptr is None else graph.num_graphs
+    if found.splits:
+        return Predefined([Split.build(train, val, {"full": test}, items) for train, val, test in found.splits])
+    if graph.y is not None and len(graph.y) == graph.num_graphs and graph.ptr is not None:
+        return Folds(graph.y)
+    return Random(items)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from grb.cli.taxonomy_run import numbers
+from grb.errors import DataError
+
+from .conftest import refusal
+
+TINY = "made_collections:tiny_graphs"
+RUN = ("taxonomy", "run", "--datasets", TINY, "--epochs", 1, "--workers", 0)
+
+
+def test_run_resume_and_analyse(grb, grb_json, tmp_path):
+    store = tmp_path / "store"
+    few = (*RUN, "--perturbations", "NoEdges,NodeDeg", "--seeds", 2, "--store", store)
+    assert grb_json(*few, "--plan")["jobs"] == 6
+    assert not store.exists()
+    done = grb(*few)
+    assert done.exit_code == 0, done.stderr
+    assert "6 jobs done, 0 were there already" in done.stderr
+    assert "NodeDeg" in done.stdout and "of original" in done.stdout
+    assert "0 jobs done, 6 were there already" in grb(*few).stderr
+    assert grb_json(*few, "--plan")["cached"] == 6
+    shown = grb("store", "ls", store, "--kind", "profile").stdout
+    assert "AUROC" in shown and "1 epochs" in shown
+
+
+def test_events_as_json_lines(grb, tmp_path):
+    done = grb(*RUN, "--perturbations", "original", "--seeds", "0,3", "--store", tmp_path / "store", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["started", "done"] * 2
+    assert "seed 3" in events[-1]["job"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--seeds", "0"), "--seeds is '0'"),
+        (("--seeds", "x"), "--seeds is 'x'"),
+        (("--epochs", "0"), "--epochs is 0"),
+        (("--perturbations", "NoEdge"), "Did you mean 'noedges'?"),
+        (("--perturbations", "RandFtrs@paper"), "compat is 'paper'"),
+        (("--models", ","), "--models is ','"),
+        (("--models", "gcnn"), "no profiler 'gcnn'"),
+        (("--shard", "3"), "--shard is '3'"),
+        (("--datasets", "flickr"), "dataset 'flickr' is not on this machine"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(grb, tmp_path, options, sentence):
+    done = grb(*RUN, *options, "--store", tmp_path / "store")
+    assert done.exit_code == 2 and sentence in refusal(done)
+    assert not (tmp_path / "store").exists()
+
+
+def test_numbers_of_runs():
+    assert (numbers("3"), numbers("0,4"), numbers(" 2-4 ")) == ([0, 1, 2], [0, 4], [2, 3, 4])
+    for wrong in ("", "-1", "4-2", "1;2", "10000000"):
+        with pytest.raises(DataError, match="--seeds is"):
+            numbers(wrong)

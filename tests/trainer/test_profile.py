@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from grb.dataset.partition import Split
+from grb.dataset.scheme import Folds
+from grb.errors import DataError
+from grb.graph import Graph, adjacency_from_edges
+from grb.model.profiling import Profiler, profiler
+from grb.trainer.profile import Profiled, _Schedule, fit_profile
+from made_collections import random_collection
+
+FAST = {"width": 16, "epochs": 6, "batch": 16}
+
+
+def told_apart() -> tuple[Graph, Split]:
+    """Graphs whose class is the mean of their first feature."""
+    graph = random_collection(graphs=40, seed=5, classes=2)
+    shift = torch.repeat_interleave(graph.y * 2.0 - 1, graph.ptr.diff())
+    x = graph.x.clone()
+    x[:, 0] += 2 * shift
+    return graph.with_features(x), Folds(graph.y)(0)
+
+
+def single(n: int = 40) -> tuple[Graph, Split]:
+    rng = np.random.default_rng(0)
+    adj, _ = adjacency_from_edges(np.argwhere(np.triu(rng.random((n, n)) < 0.1, 1)).T, n)
+    y = torch.arange(n) % 2
+    x = torch.from_numpy(rng.standard_normal((n, 4))).float() + 4.0 * y.unsqueeze(1)
+    return Graph(adj, x, y), Split.build(range(20), range(20, 30), {"full": range(30, n)}, n)
+
+
+def run(data: tuple[Graph, Split], chosen: Profiler | None = None, *, seed: int = 0, task: str = "graph") -> Profiled:
+    graph, split = data
+    chosen = chosen or profiler("gcn", collection=graph.ptr is not None, **FAST)
+    return fit_profile(graph, split, chosen, task=task, classes=2, seed=seed)
+
+
+def without_clock(done: Profiled) -> Profiled:
+    return replace(done, seconds=0.0)
+
+
+@pytest.mark.parametrize("data", [told_apart(), single()], ids=["collection", "single"])
+def test_what_can_be_told_apart_is_and_the_same_seed_gives_the_same_bits(data) -> None:
+    task = "graph" if data[0].ptr is not None else "node"
+    chosen = profiler("gcn", collection=task == "graph", width=16, epochs=16, batch=16, lr=1e-2)
+    done = run(data, chosen, task=task)
+    assert done.val_auroc > 0.9 and done.auroc > 0.8
+    assert without_clock(run(data, chosen, task=task)) == without_clock(done)
+    assert run(data, chosen, task=task, seed=1).history != done.history
+
+
+def test_the_test_auroc_is_that_of_the_first_best_epoch() -> None:
+    done = run(told_apart(), profiler("gcn", collection=True, **FAST))
+    scores = [point.val_auroc for point in done.history]
+    assert done.val_auroc == max(scores)
+    assert done.best_epoch == done.history[scores.index(max(scores))].epoch
+
+
+@pytest.mark.parametrize("data", [told_apart(), single()], ids=["collection", "single"])
+def test_labels_of_test_items_have_no_say_in_training(data) -> None:
+    graph, split = data
+    y = graph.y.clone()
+    y[split.test["full"]] = 1 - y[split.test["full"]]
+    task = "graph" if graph.ptr is not None else "node"
+    plain, flipped = run(data, task=task), run((replace(graph, y=y), split), task=task)
+    assert plain.history == flipped.history
+    assert plain.auroc == pytest.approx(1 - flipped.auroc)
+
+
+def test_test_graphs_have_no_say_in_training() -> None:
+    graph, split = told_apart()
+    owner = torch.isin(graph.owner, split.test["full"])
+    x = torch.where(owner.unsqueeze(1), -graph.x, graph.x)
+    assert run((graph.with_features(x), split)).history == run((graph, split)).history
+
+
+def test_stopping_early_is_said() -> None:
+    done = run(told_apart(), profiler("gcn", collection=True, width=8, epochs=50, stop_after=2, lr=1e-6))
+    assert done.epochs == done.best_epoch + 3 < 50
+    assert done.stopped == "no better validation AUROC for 2 epochs"
+    assert run(told_apart()).stopped == "all epochs done"
+
+
+def test_a_plateau_of_the_validation_loss_halves_the_rate() -> None:
+    optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=0.5)
+    schedule = _Schedule(optimizer, profiler("gcn", collection=True, plateau=1))
+    rates = []
+    for loss in (1.0, 0.5, None, 0.6, None, 0.7, 0.8, 0.4):  # None: an epoch that was not evaluated
+        schedule.epoch(loss)
+        rates.append(schedule.lr)
+    assert rates == [0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]
+
+
+def test_a_cosine_falls_to_zero() -> None:
+    rates = [point.lr for point in run(told_apart(), profiler("gatedgcn", collection=True, **FAST)).history]
+    assert rates == sorted(rates, reverse=True) and rates[-1] < 0.1 * rates[0]
+
+
+def test_evaluation_every_so_many_epochs_and_at_the_end() -> None:
+    done = run(single(), profiler("gcn", collection=False, width=8, epochs=12), task="node")
+    assert [point.epoch for point in done.history] == [0, 5, 10, 11]
+
+
+def test_nodes_of_a_collection_are_classified_by_graphs() -> None:
+    graph = random_collection(graphs=20, seed=3)
+    y = (graph.x[:, 0] > 0).long()
+    data = replace(graph, y=y), Folds(torch.arange(20) % 2)(0)
+    assert run(data, profiler("gcn", collection=True, width=16, epochs=20, lr=1e-2), task="node").val_auroc > 0.8
+
+
+def test_a_graph_without_labels_is_refused() -> None:
+    graph, split = single()
+    with pytest.raises(DataError, match="needs labels"):
+        run((replace(graph, y=None), split), task="node")
