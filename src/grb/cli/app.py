@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from grb._version import __version__
 from grb.cli import (
     attack,
+    check,
     data,
     doctor,
     eval,
@@ -158,6 +159,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.add_typer(store.app, name="store")
 app.add_typer(submit.app, name="submit")
 app.command("tune")(tune.tune)
+app.command("check")(check.check)
 app.add_typer(leaderboard.app, name="leaderboard")
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")

@@ -1,0 +1,79 @@
+"""``grb check``: does a method of your own keep the rules of the house?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from grb.cli import output
+from grb.cli.options import Json, use_machine
+from grb.errors import DataError
+
+KINDS = ("attack", "model", "defense", "perturbation")
+BROKEN = 1
+
+
+def check(
+    method: Annotated[str, typer.Argument(metavar="NAME", help="package.module:Class, or a name of the catalogue.")],
+    kind: Annotated[
+        str | None, typer.Option(help="attack, model, defense or perturbation; found by name if it can be.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask a method what our own methods are asked: limits, seeds, gradients, what it may touch.
+
+    \b
+    Examples:
+      grb check my_package.attacks:MyAttack --kind attack
+      grb check pgd
+    """
+    from grb.evaluator.conformance import conformance
+
+    use_machine(1)
+    chosen = kind or _guess(method)
+    findings = conformance(chosen, _method(chosen, method))  # type: ignore[arg-type]
+    broken = [each for each in findings if not each.kept]
+    if as_json:
+        output.print_json([{"rule": each.rule, "kept": each.kept, "sentence": each.sentence} for each in findings])
+    else:
+        rows = [[each.rule, "yes" if each.kept else "NO", each.sentence] for each in findings]
+        output.table(f"{method}, a {chosen}", ["rule", "kept", "what was found"], rows)
+    output.say(f"{len(findings) - len(broken)} rules kept, {len(broken)} broken")
+    if broken:
+        raise typer.Exit(BROKEN)
+
+
+def _guess(method: str) -> str:
+    from grb import catalogue
+
+    found = [each for each in KINDS if method in catalogue.entries(each)]
+    if not found:
+        raise DataError(f"'{method}' is in no catalogue; say --kind {', '.join(KINDS)}")
+    return found[0]
+
+
+def _method(kind: str, name: str) -> object:
+    from grb.catalogue import resolve
+
+    if kind not in KINDS:
+        raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are those with rules")
+    if ":" not in name:
+        if kind == "attack":
+            from grb.attack.build import build_attack
+
+            return build_attack(name, "synth-tiny")
+        if kind == "defense":
+            from grb.defense import build_defense
+
+            return build_defense(name, "synth-tiny", epochs=30)
+        if kind == "perturbation":
+            from grb.perturb import build_perturbation
+
+            return build_perturbation(name)
+        return resolve("model", name)
+    import os
+    import sys
+
+    sys.path.insert(0, os.getcwd())  # a module beside you, as with python -m
+    return resolve(kind, name)
