@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import accuracy
+import defended
 import modification_strength
 import transfer
 from results import Results
@@ -25,8 +26,16 @@ def main() -> None:
     modification = modification_strength.table(
         Results(RESULTS / "modification-strength.jsonl", ("dataset", "attack", "seed"))
     )
+    scores = defended.read()
     text = page.read_text(encoding="utf-8")
-    for name, table in {"clean": clean, "injection": injection, "modification": modification}.items():
+    tables = {
+        "clean": clean,
+        "injection": injection,
+        "modification": modification,
+        "gains": defended.gains_table(scores),
+        "table 13": defended.clean_table(scores),
+    }
+    for name, table in tables.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         text = pattern.sub(lambda match, table=table: match[1] + table + "\n" + match[2], text)
     page.write_text(text, encoding="utf-8")
