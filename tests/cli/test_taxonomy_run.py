@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -24,6 +25,11 @@ def test_run_resume_and_analyse(grb, grb_json, tmp_path):
     assert "NodeDeg" in done.stdout and "of original" in done.stdout
     assert "0 jobs done, 6 were there already" in grb(*few).stderr
     assert grb_json(*few, "--plan")["cached"] == 6
+    told = grb_json("store", "export", store, "-o", tmp_path / "runs.csv")
+    assert told["records"] == 6
+    with (tmp_path / "runs.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["perturbation"] for row in rows} == {"-", "NoEdges", "NodeDeg"} and rows[0]["model"] == "gcn"
     shown = grb("store", "ls", store, "--kind", "profile").stdout
     assert "AUROC" in shown and "1 epochs" in shown
 

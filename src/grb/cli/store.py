@@ -171,12 +171,13 @@ def export(
     modes: studying.Modes = None,
     as_json: Json = False,
 ) -> None:
-    """Write a bundle (records, weights, edits) for another machine, or the scores of a recipe as a table.
+    """Write a bundle (records, weights, edits) for another machine, or a table: scores of a recipe, runs of the taxonomy.
 
     \b
     Examples:
       grb store export results -o bundle.zip
       grb store export results --recipe grb-cora -o scores.csv
+      grb store export results -o runs.jsonl
     """
     place = _existing(store)
     study = None
@@ -190,9 +191,7 @@ def export(
         keys = None if study is None else [each.score for each in study.places if place.has(each.score)]
         count = pack(place, to, keys)
     else:
-        if study is None:
-            raise DataError(f"a table needs --recipe, which says what belongs together; {to.suffix or to} is no bundle")
-        count = _write_table(study, place, to)
+        count = _write_runs(place, to) if study is None else _write_table(study, place, to)
     if as_json:
         output.print_json({"file": str(to), "records": count, "bytes": to.stat().st_size})
     else:
@@ -268,7 +267,6 @@ def _result(record: Record) -> str:
 
 
 def _write_table(study: Any, store: Store, to: Path) -> int:
-    from grb.graph.files import write_atomic
     from grb.pipeline.study import rows
 
     table = [
@@ -290,6 +288,29 @@ def _write_table(study: Any, store: Store, to: Path) -> int:
     ]
     if not table:
         raise DataError(f"{store.path} has no score of recipe '{study.recipe.name}' yet; run it first")
+    return _write_rows(table, to)
+
+
+def _write_runs(store: Store, to: Path) -> int:
+    """All runs of the taxonomy, as `grb taxonomy analyse` reads them."""
+    runs = [record for record in store.records() if record.job.kind == "profile"]
+    if not runs:
+        raise DataError(
+            f"a table needs --recipe, which says what belongs together, or runs of the taxonomy, of which {store.path} has none"
+        )
+    runs.sort(key=lambda run: tuple(str(run.result[name]) for name in ("dataset", "model", "perturbation", "seed")))
+    table = [
+        {name: value for name, value in run.result.items() if name != "curve"}
+        | {"key": run.key[:16], "cpu_seconds": run.provenance["cpu_seconds"]}
+        for run in runs
+    ]
+    return _write_rows(table, to)
+
+
+def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
+    """Rows as the file's ending says; how many."""
+    from grb.graph.files import write_atomic
+
     if to.suffix == ".csv":
         import io
 

@@ -89,9 +89,7 @@ def _history(store: Store) -> dict[tuple[str, str], float]:
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def plan_profiles(
-    asked: Profiling, *, threads: int = 1, device: str = "cpu", data_dir: str | None = None
-) -> ProfileStudy:
+def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> ProfileStudy:
     """The jobs of a taxonomy study; every name and parameter is checked here, before anything runs."""
     if not asked.datasets or not asked.models or not asked.seeds:
         raise DataError("a taxonomy study needs at least one dataset, one model and one seed")
@@ -104,7 +102,7 @@ def plan_profiles(
         _check_dataset(dataset)
         data = DataRef(_reference(name, dataset), dataset.fingerprint(), data_dir=data_dir)
         nodes[data.dataset] = dataset.num_nodes
-        jobs |= {job.key: job for job in _jobs(asked, dataset, data, {"threads": threads, "device": device})}
+        jobs |= {job.key: job for job in _jobs(asked, dataset, data, threads)}
     ordered = sorted(jobs.values(), key=lambda job: asked.seeds.index(job.seed))
     return ProfileStudy({job.key: job for job in ordered}, nodes)
 
@@ -116,7 +114,7 @@ def _reference(name: str, dataset: Dataset) -> str:
     return name if ":" in name else dataset.name
 
 
-def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, common: dict[str, Any]) -> list[Job]:
+def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> list[Job]:
     chains: list[tuple[Spec, ...]] = [(), *((spec,) for spec in _perturbations(asked.perturbations, dataset))]
     made = []
     for model in asked.models:
@@ -134,7 +132,7 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, common: dict[str, A
                 plain(method),
                 version=version,
                 extra={"perturbations": plain(built)} if built else {},
-                **common,
+                threads=threads,
             )
             made += [replace(job, seed=seed) for seed in asked.seeds]
     return made
