@@ -51,3 +51,15 @@ def test_no_attack_is_much_weaker_than_the_published(scores, attack: str, defens
     published = paper["none", defense, "full"][0] - paper[attack, defense, "full"][0]
     drop = scores["none", defense, "full"][0] - np.mean(scores[attack, defense, "full"])
     assert drop >= published - (6 if attack == "speit" else 2)
+
+
+def test_five_trainings_of_every_victim_are_there_and_ranks_follow_from_them() -> None:
+    found: dict[tuple[str, int], list[float]] = defaultdict(list)
+    with RECORDS.with_name("victims-grb-cora.csv").open() as stream:
+        for row in csv.DictReader(stream):
+            if row["mode"] == "full" and row["attack"] != "none":
+                found[row["defense"], int(row["victim"])].append(float(row["accuracy"]))
+    assert len(found) == 12 * 5 and all(len(values) == 5 * 10 for values in found.values())
+    means = {name: [float(np.mean(found[name, victim])) for victim in range(5)] for name, _ in found}
+    assert min(means["r-gcn+at"]) > max(means["gcn"])  # no training of one is below any of the other
+    assert np.std(means["gat+at"]) > 3 * np.std(means["gcn+ln"])
