@@ -95,7 +95,7 @@ attacks:
 """
 
 
-@pytest.mark.parametrize(("interrupts", "seconds"), [(1, 4), (2, 60)])
+@pytest.mark.parametrize(("interrupts", "seconds"), [(1, 4), (2, 300)])
 def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, interrupts, seconds):
     """In a process of its own, with a signal to its whole group as a terminal sends it."""
     path, store = tmp_path / "slow.yaml", Store(tmp_path / "store")
@@ -130,5 +130,5 @@ def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, inte
             {name: line.get(name) for name in ("event", "key")} for line in rest
         ]
     else:
-        assert attacks == [] and time.monotonic() - start < 30
+        assert attacks == [] and time.monotonic() - start < 200
     assert store.verify() == [] and not list((store.path / "claims").glob("*"))

@@ -56,5 +56,5 @@ def test_it_loses_five_points_to_prbcd_and_ten_to_injection(
     x = dataset.graph.x
     low, high = (float(x.min()), float(x.max())) if isinstance(x, torch.Tensor) else (0.0, 1.0)
     limits = Injection(nodes=60, edges_per_node=20, feature_range=(low, high))  # Table 12, grb-cora, full
-    nodes = grb.run_attack("pgd", model, dataset, threat=limits, iterations=20)
+    nodes = grb.run_attack("pgd", model, dataset, threat=limits, iterations=40)
     assert clean - grb.evaluate(model, dataset, nodes)["full"] >= 0.10

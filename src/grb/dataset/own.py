@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 ALLOWED = ("edge_index", "x", "y", "ptr", "train", "val", "test")
 
 
-def is_path(name: str) -> bool:
+def is_path(name: object) -> bool:
     """Whether this names a file or directory and not an entry of the catalogue."""
-    return name.endswith(".npz") or os.sep in name
+    return isinstance(name, str) and (name.endswith(".npz") or os.sep in name)
 
 
 def from_path(path: str | os.PathLike[str]) -> Dataset:
