@@ -324,6 +324,11 @@ def _imported(kind: str, name: str, target: str) -> Any:
         raise DataError(f"{kind} '{name}' points to module '{module}', which cannot be found") from None
     except AttributeError:
         raise DataError(f"{kind} '{name}' points to '{attribute}', which module '{module}' does not have") from None
+    except Exception as error:
+        if target.startswith("grb."):
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise DataError(f"{kind} '{name}' points to module '{module}', which cannot be imported ({words})") from error
 
 
 @cache

@@ -47,7 +47,8 @@ def test_the_same_seed_finds_the_same_and_the_best_is_the_best(dataset: Dataset)
     scores = [each.score for each in first.tried if each.score is not None]
     assert first.best.score == max(scores) and first.so_far[-1] == max(scores)
     assert values(first) != values(tune("gcn", dataset, **options, seed=1))
-    model = grb.train("gcn", dataset, epochs=8, **first.settings)
+    model = grb.train("gcn", dataset, **first.settings)
+    assert first.settings["epochs"] == 8
     assert model.params["hidden_features"] == first.settings["hidden_features"]
 
 
@@ -116,7 +117,7 @@ def test_every_space_that_comes_with_grb_builds_its_method(dataset: Dataset) -> 
         def suggest_categorical(self, name: str, choices: Any) -> Any:
             return choices[0]
 
-        def suggest_int(self, name: str, low: int, high: int) -> int:
+        def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int:
             return low
 
         def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
@@ -160,6 +161,9 @@ def test_every_space_that_comes_with_grb_builds_its_method(dataset: Dataset) -> 
         ({"lr": {"low": math.nan, "high": 1}}, "a lower and a higher end"),
         ({"lr": {"low": 0, "high": 1, "log": True}}, "must begin above 0"),
         ({"lr": {"lo": 0, "high": 1}}, "no key in the space of lr 'lo'"),
+        ({"k": {"low": 2, "high": 8, "step": 2}}, "only 1, for whole numbers"),
+        ({"lr": {"low": 1, "high": 2, "log": "no"}}, "true or false"),
+        ({"lr": {"choice": [1], "low": 1}}, "give one of them"),
     ],
 )
 def test_a_space_that_makes_no_sense_is_refused(given: Any, word: str) -> None:
@@ -187,3 +191,20 @@ def test_the_figure_shows_every_trial(dataset: Dataset) -> None:
     assert data.scores == tuple(each.score for each in found.tried) and set(data.values) == set(SMALL)
     figure = draw_search(data)
     assert len(figure.axes) == 1 + len(SMALL)
+
+
+def test_other_settings_are_another_search(dataset: Dataset, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path / 'tune.db'}"
+    options: dict[str, Any] = {"trials": 2, "storage": storage}
+    short = tune("gcn", dataset, space=space_of(SMALL), epochs=2, **options)
+    longer = tune("gcn", dataset, space=space_of(SMALL), epochs=12, **options)
+    assert values(short) != values(longer)
+    tune("gcn", dataset, space=space_of({"width": {"choice": [3]}}), epochs=2, **options)
+
+
+def test_why_trials_fail_is_told(dataset: Dataset) -> None:
+    for space, word in (({"foo": {"low": 1, "high": 2}}, "foo"), ({"lr": {"choice": ["abc"]}}, "not supported")):
+        with pytest.raises(DataError, match=f"no trial of 'gcn' was finished: .*{word}"):
+            assert tune("gcn", dataset, space=space_of(space), trials=1, epochs=2).best
+    with pytest.raises(DataError, match="cannot be opened"):
+        tune("gcn", dataset, space=space_of(SMALL), trials=1, storage="nonsense")

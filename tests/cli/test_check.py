@@ -12,6 +12,15 @@ def test_check_shows_every_rule_and_its_exit_code_says_whether_all_are_kept(grb,
     assert all(each["kept"] for each in findings) and len(findings) == 6
 
 
+def test_a_plug_in_that_cannot_be_made_or_imported_breaks_a_rule_or_is_refused(grb, tmp_path, monkeypatch) -> None:
+    (tmp_path / "badly.py").write_text("raise RuntimeError('no')")
+    (tmp_path / "needy.py").write_text("class Needy:\n    def __init__(self, thing): ...\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "cannot be imported (RuntimeError: no)" in refusal(grb("check", "badly:X", "--kind", "attack"))
+    done = grb("check", "needy:Needy", "--kind", "attack")
+    assert done.exit_code == 1 and "can be made without arguments" in done.stdout
+
+
 def test_bad_input(grb) -> None:
-    assert "is in no catalogue" in refusal(grb("check", "nothing"))
+    assert "no method 'pgdd'. Did you mean 'pgd'?" in refusal(grb("check", "pgdd"))
     assert "are those with rules" in refusal(grb("check", "evaluator.planted:Honest", "--kind", "recipe"))

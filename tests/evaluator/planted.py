@@ -99,12 +99,10 @@ class Idle(Good):
 
 
 class Masked(Good):
+    """Its logits have gradients, but not at the features."""
+
     def forward(self, x: Any, op: Any) -> Tensor:
-        return (
-            super().forward(x if self.training else x.detach(), op).detach()
-            if not self.training
-            else super().forward(x, op)
-        )
+        return super().forward(x.detach(), op)
 
 
 class Ordered(Good):

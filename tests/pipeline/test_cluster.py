@@ -143,8 +143,10 @@ def test_what_is_no_cluster_is_refused_in_one_sentence(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = jobs_of("Idle")
-    for wrong in ("tcp://127.0.0.1:9", "nonsense", "local:0"):
-        with pytest.raises(DataError, match="no Dask scheduler answers at"):
+    with pytest.raises(DataError, match="no Dask scheduler answers at"):
+        run(jobs, Store(tmp_path / "store"), cluster="tcp://127.0.0.1:9")
+    for wrong in ("nonsense", "local:0"):
+        with pytest.raises(DataError, match="local or local:4 is needed"):
             run(jobs, Store(tmp_path / "store"), cluster=wrong)
     gpu = [replace(job, device="cuda") for job in jobs]
     with pytest.raises(DataError, match="the jobs need a GPU"):

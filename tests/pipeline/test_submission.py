@@ -250,7 +250,11 @@ def test_a_name_is_used_once_and_a_board_must_fit(
     other = GraphEdit(dataset.graph.n).save(tmp_path / "other.npz")
     with pytest.raises(DataError, match="another attack called 'mine'"):
         add(own, check(other, CARD, dataset, threat))
+    again, part = joined(own, record_of(check(edit, CARD, dataset, threat)), study.recipe)
+    assert len(again.places) == len({place.score for place in again.places}) and len(part.places) == 2
     add(own, check(edit, CARD, dataset, threat))  # the same again is no harm
+    with pytest.raises(DataError, match="with another card"):
+        add(own, check(edit, replace(CARD, about="Something else."), dataset, threat))
     hard = check(other, replace(CARD, mode="hard"), dataset, Injection.preset("synth-tiny", "hard"))
     with pytest.raises(DataError, match="does not fit recipe 'tiny'"):
         joined(own, record_of(hard), study.recipe)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -13,7 +14,8 @@ import yaml
 
 from grb.automl.space import Dimension, default_space, settings_of
 from grb.dataset import Dataset
-from grb.errors import DataError, require
+from grb.errors import DataError, GRBError, require
+from grb.pipeline.spec import digest
 
 if TYPE_CHECKING:
     from grb.trainer import Epoch
@@ -32,6 +34,7 @@ class Tried:
     score: float | None
     state: Literal["complete", "pruned", "failed"]
     seconds: float
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,24 +46,28 @@ class Tuned:
         dataset: Where.
         kind: ``models`` (the validation score is raised) or ``attacks`` (the share of kept predictions is lowered).
         tried: All trials in order.
+        epochs: Of every training, or iterations of every attack; None for the paper's.
     """
 
     name: str
     dataset: str
     kind: Literal["models", "attacks"]
     tried: tuple[Tried, ...]
+    epochs: int | None = None
 
     @property
     def best(self) -> Tried:
         done = [each for each in self.tried if each.score is not None and each.state == "complete"]
         if not done:
-            raise DataError(f"no trial of '{self.name}' was finished; allow more trials or epochs")
+            why = next((each.error for each in self.tried if each.error), "allow more trials or epochs")
+            raise DataError(f"no trial of '{self.name}' was finished: {why}")
         return (max if self.kind == "models" else min)(done, key=lambda each: each.score or 0.0)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The best values as arguments of the method."""
-        return settings_of(self.best.values)
+        """The best values as arguments of the method, with the epochs that they were tuned for."""
+        steps = {} if self.epochs is None else {"epochs" if self.kind == "models" else "iterations": self.epochs}
+        return {**settings_of(self.best.values), **steps}
 
     @property
     def so_far(self) -> tuple[float, ...]:
@@ -118,9 +125,17 @@ def tune(
         raise DataError("an attack is tuned on a model: give model=, the victim or a surrogate")
     chosen = dict(space) if space is not None else default_space(kind, name)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(
+    # another space, other epochs or other data are another search
+    setting: dict[str, Any] = {
+        "space": {key: asdict(each) for key, each in chosen.items()},
+        "epochs": epochs,
+        "repeats": repeats,
+    }
+    setting |= {"sampler": sampler, "prune": prune, "data": dataset.fingerprint(), "model": _weights(model)}
+    study = _opened(
+        optuna,
         storage=storage,
-        study_name=f"{dataset.name} {kind} {name} {seed}",
+        study_name=f"{dataset.name} {kind} {name} {seed} {digest(setting)[:16]}",
         direction="maximize" if kind == "models" else "minimize",
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=LOOK)
         if prune
@@ -133,9 +148,30 @@ def tune(
         own = 1_000_003 * seed + len(done)
         samplers = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
         study.sampler = samplers[sampler](seed=own)
-        study.optimize(lambda trial: score(trial, chosen), n_trials=1, catch=(DataError, RuntimeError))
+        study.optimize(
+            lambda trial: score(trial, chosen), n_trials=1, catch=(GRBError, RuntimeError, TypeError, ValueError)
+        )
         on_trial(_tried(study.trials[-1], len(done)))
-    return Tuned(name, dataset.name, kind, tuple(_tried(trial, place) for place, trial in enumerate(_finished(study))))
+    tried = tuple(_tried(trial, place) for place, trial in enumerate(_finished(study)))
+    return Tuned(name, dataset.name, kind, tried, epochs)
+
+
+def _opened(optuna: Any, *, storage: str | None, **options: Any) -> Any:
+    try:
+        return optuna.create_study(storage=storage, **options)
+    except Exception as error:  # whatever a database says
+        if storage is None:
+            raise
+        words = " ".join(str(error).split())[:100]
+        raise DataError(f"storage '{storage[:80]}' cannot be opened ({words}); use one as sqlite:///tune.db") from None
+
+
+def _weights(model: torch.nn.Module | None) -> str:
+    """What tells two models apart."""
+    if model is None:
+        return ""
+    parts = (value.detach().cpu().contiguous().numpy().tobytes() for value in model.state_dict().values())
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +190,13 @@ class _Score:
     def __call__(self, trial: Any, space: Mapping[str, Dimension]) -> float:
         values = {name: each.suggest(trial, name) for name, each in space.items()}
         one = self._trained if self.kind == "models" else self._attacked
+        try:
+            return self._mean(one, trial, values)
+        except (GRBError, RuntimeError, TypeError, ValueError) as error:
+            trial.set_user_attr("error", " ".join(str(error).split())[:300])
+            raise
+
+    def _mean(self, one: Callable[..., float], trial: Any, values: Mapping[str, Any]) -> float:
         return sum(one(trial, settings_of(values), self.seed + repeat) for repeat in range(self.repeats)) / self.repeats
 
     def _trained(self, trial: Any, given: Mapping[str, Any], seed: int) -> float:
@@ -209,13 +252,9 @@ def _tried(trial: Any, number: int) -> Tried:
     states: dict[str, Literal["complete", "pruned", "failed"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
     seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
     complete = trial.state.name == "COMPLETE"
-    return Tried(
-        number,
-        dict(trial.params),
-        float(trial.value) if complete else None,
-        states.get(trial.state.name, "failed"),
-        seconds,
-    )
+    state = states.get(trial.state.name, "failed")
+    error = str(trial.user_attrs.get("error", "")) if state == "failed" else ""
+    return Tried(number, dict(trial.params), float(trial.value) if complete else None, state, seconds, error)
 
 
 def recipe_of(found: list[Tuned]) -> str:
@@ -239,7 +278,7 @@ class AutoTrainer:
         params_search: From a trial of Optuna to ``(model_params, train_params)``.
         n_trials: How many.
         seed: Of the search and of the trainings.
-        storage: As for :func:`tune`.
+        storage: Where Optuna keeps the trials; a new study is begun every time.
     """
 
     def __init__(
@@ -267,10 +306,11 @@ class AutoTrainer:
         def one(trial: Any) -> float:
             model_params, train_params = self.params_search(trial)
             train = dict(train_params)
-            torch.manual_seed(self.seed)
-            model = self.model_class(
-                in_features=self.dataset.num_features, out_features=self.dataset.num_classes, **model_params
-            )
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(self.seed)
+                model = self.model_class(
+                    in_features=self.dataset.num_features, out_features=self.dataset.num_classes, **model_params
+                )
             adam = torch.optim.Adam(model.parameters(), lr=train.pop("lr", 0.01))
             trainer = Trainer(dataset=self.dataset, optimizer=adam, loss=torch.nn.functional.cross_entropy)
             trainer.train(model=model, **train)

@@ -18,7 +18,7 @@ class Trial(Protocol):
     """What a sampler offers; Optuna's trials do."""
 
     def suggest_categorical(self, name: str, choices: Any) -> Any: ...
-    def suggest_int(self, name: str, low: int, high: int) -> int: ...
+    def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int: ...
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float: ...
 
 
@@ -61,6 +61,14 @@ class Dimension:
                 raise UnknownName(
                     f"key in the space of {name}", str(key), known, advice=f"Allowed: {', '.join(known)}."
                 )
+        if "choice" in given and len(given) > 1:
+            raise DataError(f"the space of {name} has a choice and a range; give one of them")
+        if "step" in given and given["step"] != 1:
+            raise DataError(
+                f"the step of {name} is {given['step']!r}, but only 1, for whole numbers, is known; list a choice"
+            )
+        if not isinstance(given.get("log", False), bool):
+            raise DataError(f"log of {name} is {given['log']!r}, but true or false is needed")
         if "choice" in given:
             choice = given["choice"]
             if not isinstance(choice, list | tuple) or not choice:
@@ -76,7 +84,7 @@ class Dimension:
         if self.choice:
             return trial.suggest_categorical(name, list(self.choice))
         if self.whole:
-            return trial.suggest_int(name, int(self.low), int(self.high))
+            return trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(name, self.low, self.high, log=self.log)
 
 
@@ -112,6 +120,8 @@ def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = dict(values)
     width, layers = given.pop("width", None), given.pop("layers", None)
+    if layers is not None and layers < 1:
+        raise DataError(f"layers is {layers}, but at least 1 is needed")
     if width is not None:
-        given["hidden_features"] = [width] * ((layers or 2) - 1)
+        given["hidden_features"] = [width] * ((2 if layers is None else layers) - 1)
     return given

@@ -38,7 +38,7 @@ def check(
         output.print_json([{"rule": each.rule, "kept": each.kept, "sentence": each.sentence} for each in findings])
     else:
         rows = [[each.rule, "yes" if each.kept else "NO", each.sentence] for each in findings]
-        output.table(f"{method}, a {chosen}", ["rule", "kept", "what was found"], rows)
+        output.table(f"{method} ({chosen})", ["rule", "kept", "what was found"], rows)
     output.say(f"{len(findings) - len(broken)} rules kept, {len(broken)} broken")
     if broken:
         raise typer.Exit(BROKEN)
@@ -46,11 +46,18 @@ def check(
 
 def _guess(method: str) -> str:
     from grb import catalogue
+    from grb.errors import UnknownName
 
-    found = [each for each in KINDS if method in catalogue.entries(each)]
-    if not found:
-        raise DataError(f"'{method}' is in no catalogue; say --kind {', '.join(KINDS)}")
-    return found[0]
+    if "+" in method:
+        return "defense"
+    for kind in KINDS:
+        try:
+            catalogue.canonical(kind, method)
+        except UnknownName:
+            continue
+        return kind
+    known = [name for kind in KINDS for name in catalogue.entries(kind)]
+    raise UnknownName("method", method, known, advice=f"One of your own needs --kind {', '.join(KINDS)}.")
 
 
 def _method(kind: str, name: str) -> object:
@@ -59,21 +66,33 @@ def _method(kind: str, name: str) -> object:
     if kind not in KINDS:
         raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are those with rules")
     if ":" not in name:
-        if kind == "attack":
-            from grb.attack.build import build_attack
-
-            return build_attack(name, "synth-tiny")
-        if kind == "defense":
-            from grb.defense import build_defense
-
-            return build_defense(name, "synth-tiny", epochs=30)
-        if kind == "perturbation":
-            from grb.perturb import build_perturbation
-
-            return build_perturbation(name)
-        return resolve("model", name)
+        return _ours(kind, name)
     import os
     import sys
 
     sys.path.insert(0, os.getcwd())  # a module beside you, as with python -m
     return resolve(kind, name)
+
+
+def _ours(kind: str, name: str) -> object:
+    """A method of the catalogue as it is used on the small dataset that rules are tried on."""
+    if kind == "attack":
+        from grb.attack.build import build_attack
+
+        return build_attack(name, "synth-tiny")
+    if kind == "perturbation":
+        from grb.perturb import build_perturbation
+
+        return build_perturbation(name)
+    if kind == "model":
+        from grb.catalogue import resolve
+
+        return resolve("model", name)
+    from grb.catalogue import entries
+    from grb.defense import build_defense
+
+    if name in ("ln", "at"):
+        name = f"gcn+{name}"
+    elif name not in entries("model") and "+" not in name and f"gcn-{name}" in entries("model"):
+        name = f"gcn-{name}"
+    return build_defense(name, "synth-tiny", epochs=30)

@@ -38,7 +38,7 @@ def plan(
     made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
     study = studying.part(plan_study(made), shard)
     lines = estimate(study, place)
-    cores = workers or os.cpu_count() or 1
+    cores = max(workers if workers is not None else os.cpu_count() or 1, 1)
     seconds = sum(line.seconds for line in lines)
     if as_json:
         output.print_json(

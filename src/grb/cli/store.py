@@ -183,8 +183,10 @@ def export(
     study = None
     if recipe is not None:
         from grb.pipeline import plan
+        from grb.pipeline.submission import submissions
 
-        study = plan(studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes))
+        made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
+        study = plan(made, submitted=submissions(place))
     if to.suffix == ".zip":
         from grb.pipeline.bundle import pack
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, studying
-from grb.cli.options import DataDir, Json, group
+from grb.cli.options import DataDir, Json, check_counts, group
 
 if TYPE_CHECKING:
     from grb.pipeline.submission import Checked
@@ -88,6 +88,7 @@ def add(
     from grb.pipeline import submission
     from grb.pipeline.study import joined
 
+    check_counts(workers=workers)  # not in this process, where no limit would hold
     place = studying.store_at(store)
     checked = _checked(file, card or file.with_suffix(".yaml"), data_dir)
     own = checked.card

@@ -153,7 +153,7 @@ def summary(study: ProfileStudy, store: Store) -> list[list[Any]]:
 def _show_plan(
     study: ProfileStudy, store: Store, seconds: dict[str, float], workers: int | None, as_json: bool
 ) -> None:
-    cores = workers or os.cpu_count() or 1
+    cores = max(workers if workers is not None else os.cpu_count() or 1, 1)
     total = sum(seconds.values())
     if as_json:
         output.print_json(

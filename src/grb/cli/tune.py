@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import DataDir, Json, check_counts, check_seed, names, use_machine
+from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, names, use_machine
 from grb.errors import DataError
 
 
@@ -49,8 +49,11 @@ def tune(
     from grb.dataset import load_dataset
     from grb.graph.files import write_atomic
 
-    check_counts(trials=trials, repeats=repeats, epochs=epochs)
-    check_seed("--seed", seed)
+    check_counts(trials=trials, repeats=repeats, epochs=epochs, threads=threads)
+    check_seed("seed", seed)
+    for wanted in (recipe.parent if recipe is not None else None, figures):
+        if wanted is not None:
+            check_directory(wanted, wanted)
     if sampler not in ("tpe", "random"):
         raise DataError(f"--sampler is '{sampler}', but tpe or random is needed")
     use_machine(threads)
@@ -67,7 +70,7 @@ def tune(
         def tell(tried: Any, method: str = method, best: list[float] = best) -> None:
             if tried.score is not None:
                 best[:] = [(min if model else max)([*best, tried.score])]
-            shown = f"{tried.score:.4f}" if tried.score is not None else tried.state
+            shown = f"{tried.score:.4f}" if tried.score is not None else f"{tried.state} {tried.error}".strip()
             output.say(f"{method} {tried.number + 1}/{trials}: {shown}" + (f", best {best[0]:.4f}" if best else ""))
 
         found.append(

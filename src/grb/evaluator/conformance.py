@@ -52,7 +52,11 @@ def conformance(kind: Kind, method: Any) -> list[Finding]:
     rules = {"attack": _attack, "model": _model, "defense": _defense, "perturbation": _perturbation}
     if kind not in rules:
         raise DataError(f"kind is '{kind}', but {', '.join(rules)} are those with rules")
-    made = method() if isinstance(method, type) and kind != "model" else method
+    try:
+        made = method() if isinstance(method, type) and kind != "model" else method
+    except Exception as error:
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return [Finding("can be made without arguments", words)]
     findings = []
     for rule, check in rules[kind](made):
         try:
@@ -172,11 +176,12 @@ def _model(maker: Callable[..., nn.Module]) -> Rules:
     graph, classes = dataset.graph, dataset.num_classes
     assert isinstance(graph.x, Tensor)
     x = graph.x
-    torch.manual_seed(0)
     made: list[nn.Module] = []
 
     def runs() -> None:
-        model = maker(graph.num_features, classes)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            model = maker(graph.num_features, classes)
         _need(isinstance(model, nn.Module), f"it makes a {type(model).__name__}, but an nn.Module is needed")
         logits = predict(model, graph)
         _need(isinstance(logits, Tensor), f"it gives a {type(logits).__name__}, but a tensor is needed")
@@ -211,6 +216,9 @@ def _model(maker: Callable[..., nn.Module]) -> Rules:
         with evaluating(made[0]), torch.enable_grad():
             out = made[0](leaf, prepare(made[0], graph.adj))
         _need(out.requires_grad, "its logits have no gradient with respect to the features in evaluation mode")
+        gradient: Tensor | None = torch.autograd.grad(out.sum(), leaf, allow_unused=True)[0]
+        sentence = "no gradient reaches the features in evaluation mode; is there a detach()?"
+        _need(gradient is not None and bool((gradient != 0).any()), sentence)
 
     def equivariant() -> None:
         order = torch.randperm(graph.n, generator=torch.Generator().manual_seed(1))

@@ -85,19 +85,14 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         self.own: Any = None
-        if local := _LOCAL.fullmatch(self.address):
-            self.own = self.distributed.LocalCluster(
-                n_workers=int(local[1] or self.workers),
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # without it, its server of metrics listens on every address
-                scheduler_kwargs={"dashboard": False},
-                silence_logs=50,
-                memory_limit=0,
+        local = _LOCAL.fullmatch(self.address)
+        if not local and "://" not in self.address:
+            raise DataError(
+                f"the cluster is '{self.address}', but tcp://HOST:PORT, tls://HOST:PORT, local or local:4 is needed"
             )
         try:
-            self.client = self.distributed.Client(self.own or self.address, timeout=10, set_as_default=False)
-        except (OSError, ValueError, TimeoutError, ImportError) as error:
+            self._connect(local)
+        except (OSError, ValueError, RuntimeError, TimeoutError, ImportError) as error:
             self._end()
             raise DataError(
                 f"no Dask scheduler answers at '{self.address}' ({sentence_of(error)[:80]}); start one with "
@@ -110,6 +105,19 @@ class Cluster:
             self.__exit__()
             raise
         return self
+
+    def _connect(self, local: re.Match[str] | None) -> None:
+        if local:
+            self.own = self.distributed.LocalCluster(
+                n_workers=int(local[1] or self.workers),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # without it, its server of metrics listens on every address
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=50,
+                memory_limit=0,
+            )
+        self.client = self.distributed.Client(self.own or self.address, timeout=10, set_as_default=False)
 
     def _meet(self) -> None:
         """Wait for a worker, and see that all of them can do the jobs."""

@@ -126,7 +126,8 @@ def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | 
     An attack meets the defenses whose weights the store has; a defense meets the attacks whose edits it has, and is
     attacked itself as the recipe's white-box attacks do.
     """
-    study = plan(recipe, data_dir=data_dir, submitted=[*store.submitted(), submission])
+    others = [record for record in store.submitted() if record.key != submission.key]
+    study = plan(recipe, data_dir=data_dir, submitted=[*others, submission])
     label = card_of(submission).label
     if submission.key not in study.jobs:
         raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")
@@ -138,7 +139,10 @@ def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | 
     places = tuple(place for place in study.places if label in (place.attack, place.defense) and possible(place))
     opponents = {place.defense if place.outside else place.attack for place in places} - {CLEAN}
     if not opponents:
-        raise DataError(f"{store.path} has nothing of recipe '{recipe.name}' that {label} could meet; run it first")
+        raise DataError(
+            f"{store.path} has nothing of recipe '{recipe.name}' that {label} could meet; "
+            "run it first, or say --quick if that was run"
+        )
     needed = set(closure(study.jobs, [place.score for place in places]))
     jobs = {key: job for key, job in study.jobs.items() if key in needed}
     return study, replace(study, jobs=jobs, places=places)

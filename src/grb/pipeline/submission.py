@@ -74,6 +74,12 @@ class Card:
             raise DataError(
                 f"the card's name is {_short(self.name)}, but 1 to 64 letters, digits, spaces and . _ + - are needed"
             )
+        if not re.fullmatch(
+            r"[a-z0-9][a-z0-9._-]{0,63}", self.dataset
+        ):  # neither a path nor code that a card could have run
+            raise DataError(
+                f"the card's dataset is {_short(self.dataset)}, but a name as in `grb ls datasets` is needed"
+            )
         _check_one_of("kind", self.kind, ("attack", "defense"))
         _check_one_of("mode", self.mode, DIFFICULTIES)
         _check_one_of("scenario", self.scenario, SCENARIOS)
@@ -84,6 +90,9 @@ class Card:
             )
         if len(self.authors) > MAX_AUTHORS:
             raise DataError(f"the card names {len(self.authors)} authors, but at most {MAX_AUTHORS} are read")
+        for name, value in self.cost.items():
+            if value < 0:
+                raise DataError(f"the card's cost {_short(name)} is {value}, but must not be negative")
         for share in self.reported.values():
             if not 0 <= share <= 1:
                 raise DataError(f"the card reports an accuracy of {share}, but a share from 0 to 1 is needed")
@@ -170,6 +179,10 @@ def _check_one_of(key: str, value: str, allowed: Sequence[str]) -> None:
         raise UnknownName(f"{key} of a card", str(value)[:80], allowed, advice=f"Allowed: {', '.join(allowed)}.")
 
 
+def _an(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
 def _short(value: Any) -> str:
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
@@ -190,6 +203,9 @@ def check(path: str | os.PathLike[str], card: Card, dataset: Dataset, threat: Th
     if card.dataset != dataset.name:
         raise DataError(f"the card is for dataset '{card.dataset[:60]}', but this is '{dataset.name}'")
     path = Path(path)
+    wanted = ".npz" if card.kind == "attack" else ".safetensors"
+    if path.suffix != wanted and path.suffix in (".npz", ".safetensors"):
+        raise DataError(f"the card is of {_an(card.kind)}, which is a {wanted} file, but {path} is another")
     before = _sha256(path)
     checked = (
         _check_attack(path, card, dataset, threat) if card.kind == "attack" else _check_defense(path, card, dataset)
@@ -342,10 +358,17 @@ def add(store: Store, checked: Checked) -> Record:
     for record in submissions(store):
         same = record.job.kind == checked.job.kind and record.job.mode == checked.job.mode
         named = record.job.spec.params.get("name") == checked.card.name
-        if same and named and record.job.data.dataset == checked.card.dataset and record.key != checked.job.key:
+        if not (same and named and record.job.data.dataset == checked.card.dataset):
+            continue
+        if record.key != checked.job.key:
             raise DataError(
                 f"the store has another {checked.card.kind} called '{checked.card.name}'; choose a new name"
             )
+        if card_of(record) != checked.card:
+            raise DataError(
+                f"the store has '{checked.card.name}' with another card; give it a new name or the old card"
+            )
+        return record
     record = record_of(checked)
     for entry in record.objects.values():
         store.put(checked.data, entry["suffix"])
