@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +61,8 @@ def place(
     """
     check_counts(epochs=epochs, stop_after=stop_after, draws=draws)
     check_seed("seed", seed)
+    if runs is not None and (seeds != "3" or any(each is not None for each in (epochs, stop_after, store, workers))):
+        raise DataError("--runs trains nothing; leave out --seeds, --epochs, --stop-after, --store and --workers")
     from grb import taxonomy
     from grb.dataset import load_dataset
 
@@ -104,7 +107,10 @@ def _trained(
     else:
         from grb.pipeline import Limits, run
 
-        outcome = run(study.jobs.values(), place, limits=Limits(1 if workers is None else workers))
+        limits = Limits(workers if workers is not None else os.cpu_count() or 1)
+        outcome = run(study.jobs.values(), place, limits=limits)
+    if outcome.interrupted:
+        raise typer.Exit(studying.exit_code(outcome))
     if not outcome.complete:
         told = next(iter(outcome.failed.values()), "it was interrupted")
         raise DataError(f"{len(outcome.failed)} of {len(study.jobs)} trainings failed ({told}); run again to resume")
