@@ -101,7 +101,7 @@ def _balls(indptr: list[int], indices: list[int], order: list[int], k: int) -> l
     """The seed of every node's ball, [n], if seeds are taken in the given order.
 
     A plain loop on purpose: it looks at every entry once, and cutting off all balls that cannot touch each other at once,
-    by sparse products, took two to seven times as long on 20,000 nodes.
+    by sparse products, took longer on 20,000 nodes.
     """
     found = [-1] * len(order)
     for seed in order:
