@@ -67,3 +67,18 @@ def test_no_change_of_edges_moves_a_model_without_edges(board) -> None:
 def test_gradients_of_a_surrogate_transfer_to_a_gcn_better_than_chance(board) -> None:
     for attack in ("pr-bcd", "gr-bcd", "fga(refresh=8)"):
         assert mean(board[attack, "gcn", "full"]) < mean(board["rnd-edges", "gcn", "full"]) - 2
+
+
+@pytest.mark.parametrize("attack", ["pr-bcd", "fga(refresh=16)", "dice"])
+@pytest.mark.parametrize("defense", ["gcn", "gcn+ln", "gat+at"])
+def test_more_edges_do_more_harm(attack: str, defense: str) -> None:
+    """Figures 8 and 9, left: accuracy falls with the share of changed edges."""
+    found: dict[float, list[float]] = defaultdict(list)
+    with (RESULTS / "modification-budget-grb-cora.csv").open() as file:
+        for record in csv.DictReader(file):
+            name, _, share = record["attack"].partition(" edge_ratio=")
+            if (name, record["defense"]) == (attack, defense):
+                found[float(share)].append(float(record["accuracy"]))
+    left = [mean(found[share]) for share in sorted(found)]
+    assert len(left) == 6 and all(len(values) == 3 for values in found.values())
+    assert left == sorted(left, reverse=True)

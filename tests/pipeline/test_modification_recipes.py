@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grb.pipeline import Limits, Store, board, plan, read_recipe, recipe_names, run
@@ -64,3 +66,13 @@ def test_a_board_of_modification_attacks(tmp_path) -> None:
     changed = [fact["budget"] for fact in made.cell("pgd-features", "gcn", "full").facts]
     assert all(each["edges"] == 0 and each["feature_nodes"] > 0 for each in changed)
     assert made.cell("rnd-edges", "mlp", "full").values == made.cell("none", "mlp", "full").values * 2  # sees no edges
+
+
+def test_the_share_of_changed_edges_is_swept() -> None:
+    recipe = read_recipe("modification-budget-grb-cora")
+    shares = list(recipe.sweep["edge_ratio"])
+    assert recipe.scenario == "modification" and shares == sorted(shares) and 0.05 in shares
+    small = replace(recipe, dataset="synth-tiny", name="small", repeats=1, defenses=recipe.defenses[:1])
+    attacks = [job for job in plan(small).jobs.values() if job.kind == "attack"]
+    assert {job.extra["threat"]["edge_ratio"] for job in attacks} == set(shares)
+    assert len(attacks) == len(shares) * len(recipe.attacks)

@@ -120,7 +120,8 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
     with style.styled():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(style.PAGE if len(data) > 1 else style.COLUMN, 2.7), layout="constrained")
+        wide = len(data) > 1
+        figure = Figure(figsize=(style.PAGE if wide else style.COLUMN, 2.7), layout="constrained")
         panels = figure.subplots(1, len(data), sharey=True, squeeze=False)[0]
         for axes, sweep in zip(panels, data):
             series: Series = getattr(sweep, side)
@@ -134,6 +135,6 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
             axes.set_xlabel(sweep.limit.replace("_", " "))
         panels[0].set_ylabel(label)
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(6 if wide else 3, len(labels)))
         figure.suptitle(f"{title}, {data[0].dataset}, {data[0].mode}")
         return figure
