@@ -12,6 +12,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.options import Json, check_counts, check_directory, check_seed, group
+from grb.cli.taxonomy_cross import cross
 from grb.cli.taxonomy_placing import place
 from grb.cli.taxonomy_run import run
 from grb.errors import DataError, UnknownName
@@ -25,6 +26,7 @@ FORMATS = ("png", "svg", "pdf")
 app = group("Profile and group datasets by their sensitivity to perturbations.")
 app.command()(run)
 app.command()(place)
+app.command()(cross)
 
 
 @dataclass(frozen=True, eq=False)

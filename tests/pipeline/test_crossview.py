@@ -1,0 +1,104 @@
+"""Profiles and attacks of one store beside each other."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from statistics import mean
+
+import pytest
+from typer.testing import CliRunner
+
+from grb.cli.app import app
+from grb.errors import DataError
+from grb.pipeline import Limits, Store, board, plan, run
+from grb.pipeline.crossview import FEATURES, STRUCTURE, cross_view
+from grb.pipeline.profiles import Profiling, parse_perturbation, plan_profiles
+from grb.pipeline.recipe import parse_recipe
+from grb.taxonomy.profile import PAPER_ORDER
+
+RECIPE = """
+dataset: synth-tiny
+scenario: modification
+defenses: [gcn, mlp]
+attacks: [{name: fga, refresh: 64}, {name: pgd-features, n_epoch: 5}, rnd-edges]
+modes: [full]
+repeats: 2
+training: {epochs: 30}
+"""
+SEEDS = (0, 1)
+RUN = ("NoEdges", "RandRewire", "NoNodeFtrs", "RandFtrs@gtaxogym", "LowPass")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return plan(parse_recipe(RECIPE, name="small")), Store(tmp_path_factory.mktemp("cross") / "store")
+
+
+@pytest.fixture(scope="module")
+def store(study) -> Store:
+    robustness, store = study
+    specs = [parse_perturbation(name) for name in RUN]
+    profiles = plan_profiles(Profiling(["synth-tiny"], specs, seeds=SEEDS, training={"epochs": 3}))
+    jobs = [*robustness.jobs.values(), *profiles.jobs.values()]
+    assert run(jobs, store, limits=Limits(workers=0)).complete
+    return store
+
+
+def test_every_perturbation_is_of_one_kind_but_the_bands():
+    assert {*FEATURES, *STRUCTURE, "LowPass", "MidPass", "HighPass"} == set(PAPER_ORDER)
+    assert not set(FEATURES) & set(STRUCTURE)
+
+
+def test_sensitivity_is_the_mean_share_that_runs_lose(store):
+    (row,) = cross_view(store)
+    runs = {}
+    for record in store.records():
+        if record.job.kind == "profile":
+            runs[record.job.seed, record.result["perturbation"]] = record.result["auroc"]
+    for kind, names in (("features", ("NoNodeFtrs", "RandFtrs (gtaxogym)")), ("structure", ("NoEdges", "RandRewire"))):
+        lost = [1 - mean(runs[seed, name] for name in names) / runs[seed, "-"] for seed in SEEDS]
+        assert row.sensitivity[kind].mean == pytest.approx(mean(lost))
+        assert row.sensitivity[kind].n == len(SEEDS)
+
+
+def test_attacks_are_the_strongest_of_their_kind_on_the_board(study, store):
+    robustness, _ = study
+    made = board(robustness, store)
+    (row,) = cross_view(store)
+    assert set(row.attacks) == {"features", "edges"} and row.mode == "full"
+
+    def lost(attack: str) -> float:
+        cells = [(made.cell(attack, name, "full"), made.cell("none", name, "full")) for name in made.defenses]
+        return mean(clean.accuracy.mean - attacked.accuracy.mean for attacked, clean in cells)
+
+    edges = {name: lost(name) for name in ("fga(refresh=64)", "rnd-edges")}
+    assert row.attacks["edges"].attack == max(edges, key=edges.__getitem__)
+    assert row.attacks["edges"].lost.mean == pytest.approx(max(edges.values()))
+    assert row.attacks["features"].lost.n == 4 and row.attacks["features"].attack.startswith("pgd-features")
+
+
+def test_what_was_not_run_is_missing(store, tmp_path):
+    (row,) = cross_view(store, model="gin")
+    assert not row.sensitivity and row.attacks
+    (row,) = cross_view(store, mode="easy")
+    assert row.sensitivity and not row.attacks and not row.mode
+    with pytest.raises(DataError, match="neither runs of the taxonomy with gcn nor scores on full"):
+        cross_view(Store(tmp_path / "empty"))
+
+
+def test_the_command_shows_and_writes_it(store, tmp_path):
+    runner, table = CliRunner(), tmp_path / "cross.csv"
+    shown = runner.invoke(app, ["taxonomy", "cross", str(store.path), "-o", str(table)])
+    assert shown.exit_code == 0 and "synth-tiny" in shown.output and "pgd-features" in shown.output
+    (written,) = csv.DictReader(table.read_text().splitlines())
+    told = json.loads(runner.invoke(app, ["taxonomy", "cross", str(store.path), "--json"]).output)
+    assert math.isclose(float(written["accuracy_lost_edges"]), told[0]["accuracy_lost_edges"], rel_tol=1e-6)
+    assert told[0]["dataset"] == written["dataset"] == "synth-tiny"
+
+
+@pytest.mark.parametrize(("wrong", "word"), [(["--mode", "huge"], "huge"), (["-o", "cross.txt"], ".csv")])
+def test_bad_options_are_refused(store, wrong, word):
+    refused = CliRunner().invoke(app, ["taxonomy", "cross", str(store.path), *wrong])
+    assert refused.exit_code == 2 and word in refused.output
