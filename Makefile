@@ -47,8 +47,11 @@ browser:
 		|| echo "chromium could not be installed: the tests of the page will skip"; \
 	else echo "no chromium: the tests of the page will skip"; fi
 
+# faults, kills, clusters, damaged files, and limits kept by thousands of random attacks: about an hour of CPU time
+STRESS := tests/pipeline tests/contract tests/test_fuzz.py tests/graph/test_edit.py tests/graph/test_files.py \
+	tests/graph/test_validate.py tests/dataset/test_storage.py tests/attack/test_incremental.py
 stress: $(VENV)/.stamp-dev
-	$(TEST_ENV) HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n $(WORKERS) -m "stress or not stress"
+	$(TEST_ENV) HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n $(WORKERS) -m "stress or not stress" --durations=25 $(STRESS)
 
 bench: $(VENV)/.stamp-dev
 	@for file in benchmarks/[a-z]*.py; do \

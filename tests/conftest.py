@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True)
-settings.register_profile("stress", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("stress", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # at import, because skip conditions such as helpers.needs_grb_cora are evaluated while test files are imported

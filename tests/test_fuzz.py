@@ -35,7 +35,7 @@ from grb.pipeline.submission import read_card
 from grb.taxonomy.read import read_groups, read_models, read_profiles
 from grb.trainer.checkpoint import load_model, save_model
 
-EXAMPLES = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else 60
+EXAMPLES = 1000 if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else 60
 LONGEST_SENTENCE = 1000
 # what is done, where, over how much, and with which bytes
 Mutation = tuple[str, float, float, bytes]
