@@ -6,13 +6,14 @@
 1.0
 """
 
-from grb.taxonomy.analysis import Analysis, Stability, analyse, analyse_published, as_dict
+from grb.taxonomy.analysis import Analysis, Stability, analyse, analyse_published
 from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
 from grb.taxonomy.components import Components, principal_components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
 from grb.taxonomy.explain import meaning, profile_in_words
 from grb.taxonomy.missing import MISSING, complete, drop_datasets, drop_perturbations, fill_with_mean
 from grb.taxonomy.place import Mark, Neighbour, Placement, check_placeable, place, reference_for
+from grb.taxonomy.plain import as_dict
 from grb.taxonomy.profile import FEATURES, ORIGINAL, PAPER_ORDER, STRUCTURE, Profiles, from_auroc, from_runs
 from grb.taxonomy.properties import class_properties, graph_properties
 from grb.taxonomy.read import read_groups, read_models, read_profiles

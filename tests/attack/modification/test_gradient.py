@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from attack.modification.dense import double_gcn, double_graph, gcn_logits, matrix, pairs_of
 from grb.attack.losses import Loss, cross_entropy, masked_cross_entropy, prob_margin, tanh_margin, typical_margin
-from grb.attack.modification.gradient import SCALINGS, Scaling, Victim, _ByAutograd, _probe, of_propagated
+from grb.attack.modification.factors import SCALINGS, Scaling, probe_graph
+from grb.attack.modification.gradient import Victim, _ByAutograd, of_propagated
 from grb.defense.gcnsvd import GCNSVD
 from grb.defense.gnnguard import GCNGuard
 from grb.defense.robustgcn import RobustGCN
@@ -98,13 +99,14 @@ def test_the_closed_form_equals_dense_autograd(loss: Loss) -> None:
 @pytest.mark.parametrize("name", ["gcn", "gat", "r-gcn"])
 @pytest.mark.parametrize("one_piece", [2**25, 0])
 def test_blocks_hold_the_same_numbers(name: str, one_piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grb.attack.modification.gradient.ONE_PIECE", one_piece)
+    monkeypatch.setattr("grb.attack.modification.factors.ONE_PIECE", one_piece)
     graph = double_graph(N)
     gradient = Victim(drawn(MODELS[name]), graph, torch.arange(5), tanh_margin).gradient(graph.adj)
     rows, columns = torch.tensor([3, 0, 7]), torch.arange(N)
     block = gradient.block(rows, columns)
     for at_once in (2**16, 4):
-        monkeypatch.setattr("grb.attack.modification.gradient.PAIRS_AT_ONCE", at_once)
+        for module in ("gradient", "factors"):
+            monkeypatch.setattr(f"grb.attack.modification.{module}.PAIRS_AT_ONCE", at_once)
         for place, row in enumerate(rows.tolist()):
             others = columns[columns != row]
             found = gradient.of(torch.stack([torch.full_like(others, row), others]))
@@ -140,7 +142,7 @@ def test_a_tiny_step_along_the_gradient_raises_the_loss() -> None:
 
 
 def test_every_scaling_is_told_from_the_others() -> None:
-    probe = _probe(torch.float64)
+    probe = probe_graph(torch.float64)
     for left, right, loops in SCALINGS:
         op = normalise.scaled(probe, left=left, right=right, self_loops=loops)
         assert Scaling.of(op, probe) == Scaling(left, right, loops)
