@@ -59,62 +59,80 @@ class Plan:
         return [(attack, mode, seed) for attack, mode in self.threats for seed in self.seeds]
 
 
+Attacks = Annotated[
+    list[str], typer.Argument(metavar="ATTACK", help="Attacks of `grb ls attacks`.", autocompletion=names("attack"))
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.safetensors",
+        help="White-box: attack this model with its own gradients. With --victim it is a surrogate instead.",
+    ),
+]
+Surrogate = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="Transfer: train this model first, attack it.", autocompletion=names("model")),
+]
+SurrogateSeed = Annotated[int, typer.Option(metavar="K", help="Of the surrogate's training.")]
+VictimOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE.safetensors", help="Score this model, which the attack never sees; repeatable."),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        help="Dataset; the one the model was trained on if not given.",
+        autocompletion=names("dataset"),
+    ),
+]
+Mode = Annotated[str, typer.Option(help="Attack easy, medium, hard or full test nodes; all for each.")]
+Iterations = Annotated[int | None, typer.Option(help="Steps (of each round), instead of the paper's.")]
+Step = Annotated[float | None, typer.Option(help="Size of a step or learning rate, not the paper's.")]
+Seed = Annotated[int, typer.Option(metavar="K", help="Of edges and starting features.")]
+Repeats = Annotated[int, typer.Option(metavar="R", help="Repeat with the seeds K, K+1, ... K+R-1.")]
+Nodes = Annotated[int | None, typer.Option(help="Injected nodes at most, instead of the paper's.")]
+EdgesPerNode = Annotated[int | None, typer.Option(help="Edges of one injected node at most.")]
+Edges = Annotated[int | None, typer.Option(help="Edges that a modification may change at most.")]
+EdgeRatio = Annotated[float | None, typer.Option(help="The same as a share of all edges; 0.05 if not given.")]
+FeatureNodes = Annotated[
+    int | None, typer.Option(help="Nodes whose features a modification may change, not 5 % of the targets.")
+]
+FeatureRange = Annotated[
+    str | None, typer.Option(metavar="LO,HI", help="Lowest and highest new feature, for instance -0.9,0.9.")
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help=f"A file *{SUFFIX} for one run, a directory for any number of runs."),
+]
+Figures = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Draw the first repeat: loss curve and attacked neighbourhood.")
+]
+Threads = Annotated[int, typer.Option(help="Threads of torch; results are reproducible per number.")]
+
+
 def attack(
-    attacks: Annotated[
-        list[str], typer.Argument(metavar="ATTACK", help="Attacks of `grb ls attacks`.", autocompletion=names("attack"))
-    ],
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.safetensors",
-            help="White-box: attack this model with its own gradients. With --victim it is a surrogate instead.",
-        ),
-    ] = None,
-    surrogate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="Transfer: train this model first, attack it.", autocompletion=names("model")
-        ),
-    ] = None,
-    surrogate_seed: Annotated[int, typer.Option(metavar="K", help="Of the surrogate's training.")] = 0,
-    victim: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE.safetensors", help="Score this model, which the attack never sees; repeatable."),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset",
-            "-d",
-            help="Dataset; the one the model was trained on if not given.",
-            autocompletion=names("dataset"),
-        ),
-    ] = None,
-    mode: Annotated[str, typer.Option(help="Attack easy, medium, hard or full test nodes; all for each.")] = "full",
-    iterations: Annotated[int | None, typer.Option(help="Steps (of each round), instead of the paper's.")] = None,
-    step: Annotated[float | None, typer.Option(help="Size of a step or learning rate, not the paper's.")] = None,
-    seed: Annotated[int, typer.Option(metavar="K", help="Of edges and starting features.")] = 0,
-    repeats: Annotated[int, typer.Option(metavar="R", help="Repeat with the seeds K, K+1, ... K+R-1.")] = 1,
-    nodes: Annotated[int | None, typer.Option(help="Injected nodes at most, instead of the paper's.")] = None,
-    edges_per_node: Annotated[int | None, typer.Option(help="Edges of one injected node at most.")] = None,
-    edges: Annotated[int | None, typer.Option(help="Edges that a modification may change at most.")] = None,
-    edge_ratio: Annotated[
-        float | None, typer.Option(help="The same as a share of all edges; 0.05 if not given.")
-    ] = None,
-    feature_nodes: Annotated[
-        int | None, typer.Option(help="Nodes whose features a modification may change, not 5 % of the targets.")
-    ] = None,
-    feature_range: Annotated[
-        str | None, typer.Option(metavar="LO,HI", help="Lowest and highest new feature, for instance -0.9,0.9.")
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help=f"A file *{SUFFIX} for one run, a directory for any number of runs."),
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw the first repeat: loss curve and attacked neighbourhood.")
-    ] = None,
-    threads: Annotated[int, typer.Option(help="Threads of torch; results are reproducible per number.")] = 1,
+    attacks: Attacks,
+    model: Model = None,
+    surrogate: Surrogate = None,
+    surrogate_seed: SurrogateSeed = 0,
+    victim: VictimOption = None,
+    dataset: DatasetOption = None,
+    mode: Mode = "full",
+    iterations: Iterations = None,
+    step: Step = None,
+    seed: Seed = 0,
+    repeats: Repeats = 1,
+    nodes: Nodes = None,
+    edges_per_node: EdgesPerNode = None,
+    edges: Edges = None,
+    edge_ratio: EdgeRatio = None,
+    feature_nodes: FeatureNodes = None,
+    feature_range: FeatureRange = None,
+    save: Save = None,
+    figures: Figures = None,
+    threads: Threads = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -137,8 +155,6 @@ def attack(
     if step is not None and not (math.isfinite(step) and step > 0):
         raise DataError(f"--step is {step}, but a finite number above 0 is needed, for instance 0.01")
     chosen = list(dict.fromkeys(name if ":" in name else canonical("attack", name) for name in attacks))
-    import torch
-
     from grb.dataset import load_dataset
     from grb.trainer.checkpoint import load_model_with_meta
 
@@ -159,15 +175,7 @@ def attack(
         check_directory(figures, figures)
     source, about = _source(model, read, surrogate, loaded, surrogate_seed)
     knowledge: Knowledge = "none" if source is None else "transfer" if victims else "white-box"
-    header = {
-        "grb": __version__,
-        "torch": torch.__version__,
-        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
-        "metric": metric_name(loaded),
-        "knowledge": knowledge,
-        "attacked": about,
-        "threads": threads,
-    }
+    header = _header(loaded, fingerprint, knowledge, about, threads)
     scored = {file: read[file][0] for file in victims or list(read)}
     plan = Plan(built, limits, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
     runs, interrupted = _attack_all(plan, loaded)
@@ -186,6 +194,21 @@ def attack(
         raise KeyboardInterrupt
     if any(run.error for run in runs):
         raise typer.Exit(FAILED)
+
+
+def _header(dataset: Dataset, fingerprint: str, knowledge: Knowledge, attacked: Any, threads: int) -> dict[str, Any]:
+    """What holds for all runs of a call."""
+    import torch
+
+    return {
+        "grb": __version__,
+        "torch": torch.__version__,
+        "dataset": {"name": dataset.name, "synthetic": dataset.synthetic, "fingerprint": fingerprint},
+        "metric": metric_name(dataset),
+        "knowledge": knowledge,
+        "attacked": attacked,
+        "threads": threads,
+    }
 
 
 def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path]) -> None:

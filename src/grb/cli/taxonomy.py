@@ -43,57 +43,71 @@ class Source:
     classical: Components | None = field(default=None)
 
 
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE|STORE",
+        help="A store; runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
+        "row per dataset and one column per perturbation, of mean AUROCs (with a column '-') or of log2 ratios.",
+    ),
+]
+Published = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(PUBLISHED),
+        help="Instead of a file: the results that the taxonomy paper published.",
+        autocompletion=lambda: list(PUBLISHED),
+    ),
+]
+Model = Annotated[str | None, typer.Option(help="Analyse this model's profiles, of several.")]
+Kind = Annotated[
+    str | None, typer.Option(metavar="runs|auroc|log2", help="What the file holds, instead of finding out.")
+]
+Groups = Annotated[int | None, typer.Option(metavar="K", help="Cut the tree into so many groups; 3 if not given.")]
+Join = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A+B", help="Join two sibling groups, numbered from the top; repeatable."),
+]
+Labels = Annotated[
+    Path | None, typer.Option(metavar="FILE.csv", help="Groups to compare with: columns dataset and group.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="RULE",
+        help="Of missing cells: drop-perturbations (the paper's), drop-datasets, or mean to fill them.",
+    ),
+]
+Representatives = Annotated[
+    int | None, typer.Option(metavar="N", help="Choose so many datasets that stand for all; a third if not given.")
+]
+Saturated = Annotated[
+    float, typer.Option(metavar="AUROC", help="Datasets above it do not represent others if others can.")
+]
+Draws = Annotated[int, typer.Option(help="Shuffles of the permutation test, draws of the bootstrap.")]
+Seed = Annotated[int, typer.Option(metavar="K", help="Of the shuffles and draws.")]
+Out = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write figures, CSV tables and JSON there.")
+]
+FigureFormat = Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Of figures.")]
+
+
 @app.command()
 def analyse(
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE|STORE",
-            help="A store; runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
-            "row per dataset and one column per perturbation, of mean AUROCs (with a column '-') or of log2 ratios.",
-        ),
-    ] = None,
-    published: Annotated[
-        str | None,
-        typer.Option(
-            metavar="|".join(PUBLISHED),
-            help="Instead of a file: the results that the taxonomy paper published.",
-            autocompletion=lambda: list(PUBLISHED),
-        ),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Analyse this model's profiles, of several.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(metavar="runs|auroc|log2", help="What the file holds, instead of finding out.")
-    ] = None,
-    groups: Annotated[
-        int | None, typer.Option(metavar="K", help="Cut the tree into so many groups; 3 if not given.")
-    ] = None,
-    join: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A+B", help="Join two sibling groups, numbered from the top; repeatable."),
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Groups to compare with: columns dataset and group.")
-    ] = None,
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="RULE",
-            help="Of missing cells: drop-perturbations (the paper's), drop-datasets, or mean to fill them.",
-        ),
-    ] = "drop-perturbations",
-    representatives: Annotated[
-        int | None, typer.Option(metavar="N", help="Choose so many datasets that stand for all; a third if not given.")
-    ] = None,
-    saturated: Annotated[
-        float, typer.Option(metavar="AUROC", help="Datasets above it do not represent others if others can.")
-    ] = 0.96,
-    draws: Annotated[int, typer.Option(help="Shuffles of the permutation test, draws of the bootstrap.")] = 999,
-    seed: Annotated[int, typer.Option(metavar="K", help="Of the shuffles and draws.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write figures, CSV tables and JSON there.")
-    ] = None,
-    figure_format: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Of figures.")] = "png",
+    file: File = None,
+    published: Published = None,
+    model: Model = None,
+    kind: Kind = None,
+    groups: Groups = None,
+    join: Join = None,
+    labels: Labels = None,
+    missing: Missing = "drop-perturbations",
+    representatives: Representatives = None,
+    saturated: Saturated = 0.96,
+    draws: Draws = 999,
+    seed: Seed = 0,
+    out: Out = None,
+    figure_format: FigureFormat = "png",
     as_json: Json = False,
 ) -> None:
     """Turn AUROCs under perturbations into profiles, groups, components, correlations, and say how stable they are.

@@ -17,29 +17,38 @@ if TYPE_CHECKING:
     from grb.pipeline.profiles import ProfileStudy
 
 
+Datasets = Annotated[
+    str,
+    typer.Option(metavar="A,B", help="Names of datasets (`grb ls datasets`).", autocompletion=names("dataset")),
+]
+Perturbations = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B|all",
+        help="The paper's names, or all: 13 for collections, 11 for one graph. NAME@gtaxogym does what its code does.",
+    ),
+]
+Models = Annotated[
+    str, typer.Option(metavar="A,B", help="gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, or package.module:Class.")
+]
+Seeds = Annotated[
+    str, typer.Option(metavar="N|A,B|A-B", help="How many runs, or their numbers; run r has split or fold r.")
+]
+Epochs = Annotated[int | None, typer.Option(help="At most; 300 for collections, 5000 for one graph.")]
+StopAfter = Annotated[
+    int | None, typer.Option(help="End a training after so many epochs without a better validation AUROC.")
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Only say what would run and what it would take.")]
+
+
 def run(
-    datasets: Annotated[
-        str,
-        typer.Option(metavar="A,B", help="Names of datasets (`grb ls datasets`).", autocompletion=names("dataset")),
-    ],
-    perturbations: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B|all",
-            help="The paper's names, or all: 13 for collections, 11 for one graph. NAME@gtaxogym does what its code does.",
-        ),
-    ] = "all",
-    models: Annotated[
-        str, typer.Option(metavar="A,B", help="gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, or package.module:Class.")
-    ] = "gcn",
-    seeds: Annotated[
-        str, typer.Option(metavar="N|A,B|A-B", help="How many runs, or their numbers; run r has split or fold r.")
-    ] = "10",
-    epochs: Annotated[int | None, typer.Option(help="At most; 300 for collections, 5000 for one graph.")] = None,
-    stop_after: Annotated[
-        int | None, typer.Option(help="End a training after so many epochs without a better validation AUROC.")
-    ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what would run and what it would take.")] = False,
+    datasets: Datasets,
+    perturbations: Perturbations = "all",
+    models: Models = "gcn",
+    seeds: Seeds = "10",
+    epochs: Epochs = None,
+    stop_after: StopAfter = None,
+    plan: Plan = False,
     store: studying.StoreDir = None,
     data_dir: DataDir = None,
     shard: studying.Shard = None,

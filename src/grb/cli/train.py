@@ -69,51 +69,62 @@ class Run:
         return words if self.error is None else f"{words}: FAILED: {self.error}"
 
 
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODEL",
+        show_default=False,
+        help="Models of `grb ls models`; +ln adds layer norm, +at adversarial training.",
+        autocompletion=names("model"),
+    ),
+]
+DatasetOption = Annotated[str, typer.Option("--dataset", "-d", help="Dataset.", autocompletion=names("dataset"))]
+Defenses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--defense",
+        metavar="NAME",
+        help="Put a defense of `grb ls defenses` on every model (again for a second one), or train one that is a "
+        "model itself, such as gatguard.",
+        autocompletion=names("defense", "model"),
+    ),
+]
+Seeds = Annotated[int | None, typer.Option(metavar="N", help="Train with the seeds 0, 1, ... N-1.")]
+Seed = Annotated[int | None, typer.Option(metavar="K", help="Train with this one seed; 0 if neither is given.")]
+Epochs = Annotated[int | None, typer.Option(help="Epochs at most, instead of the preset.")]
+Patience = Annotated[int | None, typer.Option(help="Epochs without a better validation score before stopping.")]
+Lr = Annotated[float | None, typer.Option(help="Learning rate of Adam, instead of the paper's.")]
+Hidden = Annotated[str | None, typer.Option(metavar="N,N,...", help="Hidden widths, for instance 64,64.")]
+Dropout = Annotated[float | None, typer.Option(help="Dropout rate, at least 0 and below 1.")]
+TrainMode = Annotated[str, typer.Option(help="inductive: no test node is seen; transductive: no test label is seen.")]
+Mode = Annotated[
+    str | None, typer.Option(help="Score only easy, medium, hard or full test nodes; all of these if not given.")
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
+Threads = Annotated[int, typer.Option(help="Threads of torch; scores are reproducible per number.")]
+Save = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help=f"A file *{SUFFIX} for one run, a directory for any number of runs."),
+]
+
+
 def train(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            show_default=False,
-            help="Models of `grb ls models`; +ln adds layer norm, +at adversarial training.",
-            autocompletion=names("model"),
-        ),
-    ] = None,
+    models: Models = None,
     *,
-    dataset: Annotated[str, typer.Option("--dataset", "-d", help="Dataset.", autocompletion=names("dataset"))],
-    defenses: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--defense",
-            metavar="NAME",
-            help="Put a defense of `grb ls defenses` on every model (again for a second one), or train one that is a "
-            "model itself, such as gatguard.",
-            autocompletion=names("defense", "model"),
-        ),
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(metavar="N", help="Train with the seeds 0, 1, ... N-1.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="K", help="Train with this one seed; 0 if neither is given.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs at most, instead of the preset.")] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without a better validation score before stopping.")
-    ] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam, instead of the paper's.")] = None,
-    hidden: Annotated[str | None, typer.Option(metavar="N,N,...", help="Hidden widths, for instance 64,64.")] = None,
-    dropout: Annotated[float | None, typer.Option(help="Dropout rate, at least 0 and below 1.")] = None,
-    train_mode: Annotated[
-        str, typer.Option(help="inductive: no test node is seen; transductive: no test label is seen.")
-    ] = "inductive",
-    mode: Annotated[
-        str | None, typer.Option(help="Score only easy, medium, hard or full test nodes; all of these if not given.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")] = "cpu",
-    threads: Annotated[int, typer.Option(help="Threads of torch; scores are reproducible per number.")] = 1,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help=f"A file *{SUFFIX} for one run, a directory for any number of runs."),
-    ] = None,
+    dataset: DatasetOption,
+    defenses: Defenses = None,
+    seeds: Seeds = None,
+    seed: Seed = None,
+    epochs: Epochs = None,
+    patience: Patience = None,
+    lr: Lr = None,
+    hidden: Hidden = None,
+    dropout: Dropout = None,
+    train_mode: TrainMode = "inductive",
+    mode: Mode = None,
+    device: Device = "cpu",
+    threads: Threads = 1,
+    save: Save = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

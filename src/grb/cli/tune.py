@@ -11,28 +11,42 @@ from grb.cli import output
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, names, use_machine
 from grb.errors import DataError
 
+Methods = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME",
+        help="Models and defenses, or attacks with --model.",
+        autocompletion=names("model", "attack"),
+    ),
+]
+Dataset = Annotated[str, typer.Option(help="Where.", autocompletion=names("dataset"))]
+Trials = Annotated[int, typer.Option(help="For each of them.")]
+Epochs = Annotated[int | None, typer.Option(help="Of a training, or iterations of an attack; the paper's.")]
+Repeats = Annotated[int, typer.Option(help="Runs whose mean is a trial's score.")]
+Model = Annotated[Path | None, typer.Option(help="Tune attacks on this model (.safetensors).")]
+Space = Annotated[Path | None, typer.Option(help="YAML file of what to vary, instead of ours.")]
+Sampler = Annotated[str, typer.Option(help="tpe or random.")]
+Storage = Annotated[str | None, typer.Option(help="Keep trials here, and resume: sqlite:///tune.db")]
+Seed = Annotated[int, typer.Option(help="Of the search and everything in it.")]
+Recipe = Annotated[Path | None, typer.Option(help="Write what was found as a recipe for `grb run`.")]
+Figures = Annotated[Path | None, typer.Option(help="Draw the searches into this directory.")]
+Threads = Annotated[int, typer.Option(help="Of torch.")]
+
 
 def tune(
-    methods: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME",
-            help="Models and defenses, or attacks with --model.",
-            autocompletion=names("model", "attack"),
-        ),
-    ],
-    dataset: Annotated[str, typer.Option(help="Where.", autocompletion=names("dataset"))] = "synth-cora",
-    trials: Annotated[int, typer.Option(help="For each of them.")] = 50,
-    epochs: Annotated[int | None, typer.Option(help="Of a training, or iterations of an attack; the paper's.")] = None,
-    repeats: Annotated[int, typer.Option(help="Runs whose mean is a trial's score.")] = 1,
-    model: Annotated[Path | None, typer.Option(help="Tune attacks on this model (.safetensors).")] = None,
-    space: Annotated[Path | None, typer.Option(help="YAML file of what to vary, instead of ours.")] = None,
-    sampler: Annotated[str, typer.Option(help="tpe or random.")] = "tpe",
-    storage: Annotated[str | None, typer.Option(help="Keep trials here, and resume: sqlite:///tune.db")] = None,
-    seed: Annotated[int, typer.Option(help="Of the search and everything in it.")] = 0,
-    recipe: Annotated[Path | None, typer.Option(help="Write what was found as a recipe for `grb run`.")] = None,
-    figures: Annotated[Path | None, typer.Option(help="Draw the searches into this directory.")] = None,
-    threads: Annotated[int, typer.Option(help="Of torch.")] = 1,
+    methods: Methods,
+    dataset: Dataset = "synth-cora",
+    trials: Trials = 50,
+    epochs: Epochs = None,
+    repeats: Repeats = 1,
+    model: Model = None,
+    space: Space = None,
+    sampler: Sampler = "tpe",
+    storage: Storage = None,
+    seed: Seed = 0,
+    recipe: Recipe = None,
+    figures: Figures = None,
+    threads: Threads = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -44,10 +58,8 @@ def tune(
       grb tune gcn gat+ln --dataset grb-cora --storage sqlite:///tune.db --recipe tuned.yaml
       grb tune pgd --model gcn.safetensors --dataset synth-cora --epochs 50
     """
-    from grb.automl import recipe_of
     from grb.automl import tune as search
     from grb.dataset import load_dataset
-    from grb.graph.files import write_atomic
 
     check_counts(trials=trials, repeats=repeats, epochs=epochs, threads=threads)
     check_seed("seed", seed)
@@ -87,30 +99,34 @@ def tune(
                 **options,
             )
         )
+    _written(found, recipe, figures)
+    if as_json:
+        output.print_json([_facts(each) for each in found])
+        return
+    rows = [[each.name, f"{each.best.score:.4f}", len(each.tried), _settings(each)] for each in found]
+    heading = "share of kept labels" if model else "validation score"
+    output.table(f"best settings on {dataset}", ["name", heading, "trials", "settings"], rows)
+
+
+def _settings(tuned: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in tuned.settings.items())
+
+
+def _written(found: list[Any], recipe: Path | None, figures: Path | None) -> None:
+    """A recipe of what was found, and a figure of every search, where they are wanted."""
+    from grb.automl import recipe_of
+    from grb.graph.files import write_atomic
+
     if recipe is not None:
         text = recipe_of(found).encode()
         write_atomic(recipe, lambda stream: _write(stream, text))
         output.say(f"written to {recipe}: `grb run {recipe}`")
-    for each in found if figures is not None else []:
+    if figures is not None:
         from grb import visualise
 
-        assert figures is not None
-        path = visualise.save(visualise.draw_search(visualise.search(each)), figures / f"search-{each.name}.png")
-        output.say(f"written to {path}")
-    if as_json:
-        output.print_json([_facts(each) for each in found])
-        return
-    rows = [
-        [
-            each.name,
-            f"{each.best.score:.4f}",
-            str(len(each.tried)),
-            ", ".join(f"{k}={v}" for k, v in each.settings.items()),
-        ]
-        for each in found
-    ]
-    heading = "share of kept labels" if model else "validation score"
-    output.table(f"best settings on {dataset}", ["name", heading, "trials", "settings"], rows)
+        for each in found:
+            path = visualise.save(visualise.draw_search(visualise.search(each)), figures / f"search-{each.name}.png")
+            output.say(f"written to {path}")
 
 
 def _space(path: Path | None) -> Any:

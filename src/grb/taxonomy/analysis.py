@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -151,10 +152,7 @@ def analyse(
     if draws < 2:
         raise DataError(f"{draws} draws were asked for, but at least 2 are needed")
     used = complete(profiles, missing)
-    most = len(used.datasets)
-    wanted = max(1, min(DEFAULT_GROUPS, most - 1)) if groups is None else groups
-    if not 1 <= wanted <= most:
-        raise DataError(f"{wanted} groups were asked for, but 1 to {most} are possible with {most} datasets")
+    wanted = _wanted(groups, len(used.datasets))
     known = _about(known, used.datasets)
     notes = list(used.notes)
 
@@ -171,12 +169,8 @@ def analyse(
         notes.append(f"the tree cannot be cut into {wanted} groups, because merges have equal heights")
     components = attempt(lambda: profile_components(used)) if found else None
     perturbations = attempt(lambda: perturbation_correlation(used))
-    correlations: dict[str, Correlation] = {}
-    if models is not None and len(models) > 1:
-        tables = {"log2": attempt(lambda: model_correlation(models))}
-        if all(own.original is not None for own in models.values()):
-            tables["auroc"] = attempt(lambda: model_correlation(models, of="auroc"))
-        correlations = {of: table for of, table in tables.items() if table is not None}
+    tables = {of: attempt(partial(model_correlation, models, of=of)) for of in _comparable(models)} if models else {}
+    correlations: dict[str, Correlation] = {of: table for of, table in tables.items() if table is not None}
     stability = chosen = advised = None
     if found is not None and labels is not None:
         number = count or (len(recommended) if recommended and len(recommended) >= len(set(names.values())) else None)
@@ -205,6 +199,20 @@ def analyse(
         draws=draws,
         seed=seed,
     )
+
+
+def _wanted(groups: int | None, most: int) -> int:
+    wanted = max(1, min(DEFAULT_GROUPS, most - 1)) if groups is None else groups
+    if not 1 <= wanted <= most:
+        raise DataError(f"{wanted} groups were asked for, but 1 to {most} are possible with {most} datasets")
+    return wanted
+
+
+def _comparable(models: Mapping[str, Profiles]) -> tuple[Literal["log2", "auroc"], ...]:
+    """By what several models can be correlated."""
+    if len(models) < 2:
+        return ()
+    return ("log2", "auroc") if all(own.original is not None for own in models.values()) else ("log2",)
 
 
 def analyse_published(reference: Reference, *, draws: int = 999, seed: int = 0) -> Analysis:

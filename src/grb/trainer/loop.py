@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +17,6 @@ from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
 from grb.model.base import evaluating, prepare, use_generator
 from grb.trainer.stop import Best
-
-log = logging.getLogger(__name__)
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Augment = Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]
@@ -108,8 +105,7 @@ def fit(
     A model with a method ``penalty()`` has it added to the loss of each step. In training mode a model may give several
     draws, [draws, n, classes]; the loss is the mean of theirs.
     """
-    if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
-        raise DataError(f"epochs={epochs}, eval_every={eval_every}, patience={patience} must all be at least 1")
+    _check_counts(epochs, eval_every, patience)
     start = time.perf_counter()
     objective = _on_logits(loss, view.labels)
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
@@ -141,7 +137,6 @@ def fit(
     best.restore(model)
     model.eval()
     found = best.epoch >= 0
-    log.debug("trained %d epochs, best %d, %s", len(history), best.epoch, stopped)
     return Fit(
         best.epoch if found else len(history) - 1,
         best.score if found else None,
@@ -150,6 +145,11 @@ def fit(
         stopped,
         tuple(history),
     )
+
+
+def _check_counts(epochs: int, eval_every: int, patience: int | None) -> None:
+    if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
+        raise DataError(f"epochs={epochs}, eval_every={eval_every}, patience={patience} must all be at least 1")
 
 
 def _inputs(model: nn.Module, graph: Graph, ids: Tensor | None, *, repeated: bool = True) -> _Inputs:
