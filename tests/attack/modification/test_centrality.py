@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from attack.scenes import graph_of, random_graph
-from grb.attack.modification.centrality import _dependencies, betweenness, components, degree, eigenvector
+from grb.attack.modification.centrality import (
+    _dependencies,
+    betweenness,
+    components,
+    degree,
+    eigenvector,
+    exact_betweenness,
+)
 from grb.graph import CSR, Graph
 
 GRAPHS = {
@@ -41,6 +48,18 @@ def test_betweenness_is_that_of_networkx(graph: Graph, monkeypatch: pytest.Monke
 def test_a_star_has_all_shortest_paths_through_its_centre() -> None:
     assert betweenness(GRAPHS["star"]).tolist() == [6, 0, 0, 0, 0]
     assert (degree(GRAPHS["star"])[GRAPHS["star"].adj.edges()].sum(0) == 5).all()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_igraph_finds_the_same_betweenness(name: str) -> None:
+    pytest.importorskip("igraph")
+    torch.testing.assert_close(exact_betweenness(GRAPHS[name]), betweenness(GRAPHS[name]), rtol=1e-5, atol=1e-5)
+
+
+def test_without_igraph_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "igraph", None)
+    with pytest.raises(ImportError, match=r"exact betweenness needs igraph.*\[igraph\]"):
+        exact_betweenness(GRAPHS["star"])
 
 
 def test_a_sample_of_sources_estimates_betweenness() -> None:

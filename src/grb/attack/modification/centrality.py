@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grb.errors import DataError
+from grb.errors import DataError, require
 from grb.graph import CSR, Adjacency, Graph, convert
 
 # nodes up to which betweenness is exact, and sources from which it is estimated above
@@ -52,6 +52,13 @@ def betweenness(graph: Graph, *, sources: int | None = None, seed: int = 0) -> T
     for block in chosen.split(max(1, BLOCK // max(n, 1))):
         total += _dependencies(op, block)
     return total / 2 * (n / max(len(chosen), 1))
+
+
+def exact_betweenness(graph: Graph) -> Tensor:
+    """:func:`betweenness` from every node, whatever the size, by igraph: [n]; hours for a million edges."""
+    igraph = require("igraph", extra="igraph", what="exact betweenness")
+    edges = graph.adj.edges().T.numpy()
+    return torch.tensor(igraph.Graph(n=graph.n, edges=edges).betweenness(directed=False), dtype=torch.float64)
 
 
 def _dependencies(op: CSR, sources: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

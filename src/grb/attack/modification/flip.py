@@ -11,14 +11,19 @@ from torch import Tensor
 
 from grb.attack.base import Scene
 from grb.attack.modification.base import Ground, Limits, finished
-from grb.attack.modification.centrality import betweenness, degree, eigenvector
+from grb.attack.modification.centrality import betweenness, degree, eigenvector, exact_betweenness
 from grb.attack.modification.picks import TopK
 from grb.attack.modification.scores import Central
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit
 
-Kind = Literal["deg", "bet", "eigen"]
-CENTRALITIES: dict[Kind, Callable[[Graph], Tensor]] = {"deg": degree, "bet": betweenness, "eigen": eigenvector}
+Kind = Literal["deg", "bet", "bet-exact", "eigen"]
+CENTRALITIES: dict[Kind, Callable[[Graph], Tensor]] = {
+    "deg": degree,
+    "bet": betweenness,
+    "bet-exact": exact_betweenness,
+    "eigen": eigenvector,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +34,8 @@ class FLIP(Limits):
     graph would give: least central first where the most central edges went first.
 
     Args:
-        flip_type: Centrality: ``deg`` degree, ``bet`` betweenness, ``eigen`` eigenvector.
+        flip_type: Centrality: ``deg`` degree, ``bet`` betweenness (estimated above 5,000 nodes; ``bet-exact`` is not, and
+            needs the extra igraph), ``eigen`` eigenvector.
         mode: ``descend``: the most central edges first, as in GRB's configurations; ``ascend``: the least central first,
             as its paper says.
 
