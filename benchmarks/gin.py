@@ -48,9 +48,11 @@ class Course:
         return Course(self.score[:end], self.loss[:end], self.test[:end])
 
 
-def course(
-    defense: Training, dataset: Dataset, seed: int, change: Callable[[nn.Module], None] = lambda model: None
-) -> Course:
+def as_it_is(model: nn.Module) -> None:
+    pass
+
+
+def course(defense: Training, dataset: Dataset, seed: int, change: Callable[[nn.Module], None] = as_it_is) -> Course:
     """Train to the last epoch; ``change`` is done to the model in front."""
     view = dataset.defender_view()
     generator = torch.Generator().manual_seed(seed)
@@ -125,25 +127,28 @@ def main() -> None:
         for epoch in (50, 200, arguments.epochs):
             report(f"{name}, epoch {epoch}", [run.chosen(epoch - 1) for run in courses])
         for title, settings, change in (
-            ("without dropout", {"dropout": 0.0}, lambda model: None),
+            ("without dropout", {"dropout": 0.0}, as_it_is),
             ("without batch norm", {}, without_batch_norm),
-            ("learning rate 0.001", {"lr": 0.001}, lambda model: None),
+            ("learning rate 0.001", {"lr": 0.001}, as_it_is),
         ):
             other = build_defense(name, dataset.name, epochs=arguments.epochs, **settings)
             runs = [course(other, dataset, seed, change) for seed in seeds]
             report(f"{name}, {title}, best validation score", [run.chosen(run.score.argmax()) for run in runs])
             report(f"{name}, {title}, last epoch", [run.chosen(-1) for run in runs])
-    adversarial = build_defense("gin+at", dataset.name, epochs=arguments.at_epochs)
-    assert isinstance(adversarial, AdversarialTraining)
-    for title, defense, change in (
-        ("ours", adversarial, lambda model: None),
-        ("training mode left at the first attack", replace(adversarial, warm_up=0), frozen_after(1)),
+    for title, name, settings, left in (
+        ("ours", "gin+at", {}, False),
+        ("without dropout", "gin+at", {"dropout": 0.0}, False),
+        ("training mode left at the first attack", "gin+at", {}, True),
+        ("the same over the whole range", "gin+at-full", {"epochs": 400}, True),
     ):
-        runs = [course(defense, dataset, seed, change) for seed in seeds]
+        defense = build_defense(name, dataset.name, **{"epochs": arguments.at_epochs, **settings})
+        assert isinstance(defense, AdversarialTraining)
+        if left:
+            defense = replace(defense, warm_up=0)
+        runs = [course(defense, dataset, seed, frozen_after(1) if left else as_it_is) for seed in seeds]
         start = defense.clean_epochs
         report(f"gin+at, {title}, best score", [run.chosen(start + int(run.score[start:].argmax())) for run in runs])
-        for epoch in (300, arguments.at_epochs):
-            report(f"gin+at, {title}, epoch {epoch}", [run.chosen(epoch - 1) for run in runs])
+        report(f"gin+at, {title}, last epoch", [run.chosen(-1) for run in runs])
 
 
 if __name__ == "__main__":
