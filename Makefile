@@ -1,5 +1,6 @@
 # make run    the main job, in an environment of its own
 # make test   every check that CI runs
+# make docs   the documentation as a site, in site/
 # make lint | format | browser | stress | bench | clean
 # PIP_FLAGS adds options to every pip install, for example: make test PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 
@@ -18,14 +19,14 @@ WORKERS ?= 2
 # what make run does: RUN="reproduce grb-cora --quick" changes it
 RUN ?= reproduce synth-cora
 
-.PHONY: help run test lint format browser stress bench clean
+.PHONY: help run test docs lint format browser stress bench clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 run: $(VENV)/.stamp-run
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/grb $(RUN)
 
-test: lint
+test: lint docs
 	$(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS)
 
 lint: $(VENV)/.stamp-dev
@@ -33,6 +34,10 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# a warning is an error: mkdocs.yml says so
+docs: $(VENV)/.stamp-dev
+	$(BIN)/mkdocs build
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .
@@ -61,7 +66,7 @@ bench: $(VENV)/.stamp-dev
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is older than its inputs when the environment is stale; pip then installs only what differs. An environment that
 # was moved, or made with an interpreter that is gone or too old, is made anew.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tarfile
+import zipfile
 from importlib import metadata, resources
 from pathlib import Path
 
 import pytest
+import yaml
 
 import grb
 
@@ -57,3 +61,82 @@ def test_importing_grb_is_silent_and_loads_neither_optional_packages_nor_paper_e
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""
+
+
+def test_the_dockerfile_copies_what_exists_and_ends_as_a_user_without_rights():
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
+    assert copied and all((ROOT / name).exists() for name in copied)
+    allowed = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {f"!{name}" for name in copied} <= set(allowed)
+    users = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert users and users[-1] not in ("root", "0")
+    assert lines.index(f"USER {users[-1]}") > max(place for place, line in enumerate(lines) if line.startswith("RUN "))
+    assert 'ENTRYPOINT ["grb"]' in lines
+    version = re.search(r"^FROM python:(3\.\d+)-slim$", "\n".join(lines), re.MULTILINE)
+    assert version and f"Programming Language :: Python :: {version[1]}" in metadata.metadata(DISTRIBUTION).get_all(
+        "Classifier"
+    )
+
+
+def test_what_the_build_reads_is_copied_into_the_image():
+    tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {project["readme"], *project["license-files"], "pyproject.toml", "constraints.txt", "src"}
+    assert all(re.search(rf"^COPY .*\b{re.escape(name)}\b", (ROOT / "Dockerfile").read_text(), re.M) for name in needed)
+
+
+def test_hooks_before_a_commit_are_the_checks_of_make_lint():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
+    assert {repo["repo"] for repo in config["repos"]} == {"local"}
+    programs = {hook["entry"].removeprefix(".venv/bin/").partition(" --")[0] for hook in hooks}
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert recipe is not None
+    linted = {line.strip().removeprefix("$(BIN)/").partition(" --")[0] for line in recipe[1].splitlines()}
+    assert programs == {command.removesuffix(" .") for command in linted}
+
+
+@pytest.mark.slow
+def test_sdist_and_wheel_install_in_a_clean_environment(tmp_path):
+    """Builds the sdist, the wheel from it, installs it with its dependencies into a new environment, and uses it there.
+
+    Needs an index to install from: pytest -m slow tests/test_packaging.py
+    """
+
+    def call(*command, **options):
+        done = subprocess.run(
+            [str(word) for word in command], cwd=tmp_path, capture_output=True, text=True, timeout=3600, **options
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        return done.stdout
+
+    # without --wheel or --sdist the wheel is built from the sdist, so that what the sdist lacks shows
+    call(sys.executable, "-m", "build", "--outdir", tmp_path / "dist", ROOT)
+    (sdist,), (wheel,) = (list((tmp_path / "dist").glob(pattern)) for pattern in ("*.tar.gz", "*.whl"))
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"README.md", "LICENSE", "SECURITY.md", "mkdocs.yml", "tests/test_packaging.py", "docs/start.md"} <= inside
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("grb/")}
+    source = ROOT / "src"
+    files = {str(path.relative_to(source)) for path in (source / "grb").rglob("*") if path.is_file()}
+    assert packed == {name for name in files if "__pycache__" not in name}
+
+    call(sys.executable, "-m", "venv", tmp_path / "new")
+    python, grb_command = tmp_path / "new" / "bin" / "python", tmp_path / "new" / "bin" / "grb"
+    call(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel)
+    call(python, "-m", "pip", "check")
+    home = {**os.environ, "GRB_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    home.pop("PYTHONPATH", None)
+    where = call(python, "-c", "import grb; print(grb.__file__)", env=home)
+    assert str(tmp_path / "new") in where
+    assert call(grb_command, "--version", env=home) == call(python, "-m", "grb", "--version", env=home)
+    assert "grb-cora" in call(grb_command, "ls", "recipes", env=home)
+    call(grb_command, "taxonomy", "analyse", "--published", "transductive", "--draws", "9", env=home)
+    call(grb_command, "reproduce", "synth-tiny", "--quick", "--store", "results", "--workers", "1", env=home)
+    call(grb_command, "leaderboard", "build", "results", "-o", "page.html", env=home)
+    assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    for block in blocks[:2]:  # the five lines, and a model of torch_geometric
+        assert "full" in call(python, "-c", block, env=home)

@@ -41,3 +41,27 @@ def test_unknown_kind(grb):
     done = grb("ls", "modles")
     assert done.exit_code == 2
     assert refusal(done).startswith("no kind 'modles'. Did you mean 'models'? Allowed: ")
+
+
+def test_markdown_has_every_name_in_the_row_of_its_family(grb):
+    lines = grb("ls", "--markdown").stdout.splitlines()
+    assert lines[:2] == ["| what | names |", "|---|---|"]
+    rows = {what: names.split(", ") for what, names in (line.strip("| ").split(" | ") for line in lines[2:])}
+    shown = [name.strip("`") for names in rows.values() for name in names]
+    assert set(shown) >= {name for kind in catalogue.kinds() for name in catalogue.entries(kind)}
+    assert "`tdgia`" in rows["attacks, injection"] and "`dice`" in rows["attacks, modification"]
+    assert "`gcnguard`" in rows["models that are defenses"] and "`gcn`" in rows["models"]
+    assert "`synth-tiny`" in rows["datasets, embedded"] and "`grb-cora`" in rows["datasets, GRB"]
+    assert {"`injection`", "`modification`", "`corruption`"} <= set(rows["scenarios"])
+
+
+@pytest.mark.parametrize(("kind", "what"), [("models", "models"), ("recipes", "recipes")])
+def test_markdown_of_one_kind(grb, kind, what):
+    lines = grb("ls", kind, "--markdown").stdout.splitlines()
+    assert lines[2].startswith(f"| {what} | `") and not any("scenarios" in line for line in lines)
+
+
+def test_markdown_and_json_are_refused_together(grb):
+    done = grb("ls", "--markdown", "--json")
+    assert done.exit_code == 2
+    assert refusal(done) == "--markdown and --json were both given; give one of them"

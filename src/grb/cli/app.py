@@ -137,14 +137,14 @@ def root(
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
     elif as_json:
-        json_please = {"as_json": True}
-        ctx.default_map = {
-            **dict.fromkeys((command.name or "" for command in app.registered_commands), json_please),
-            "data": dict.fromkeys(("get", "path", "split", "verify"), json_please),
-            "store": dict.fromkeys(("ls", "gc", "verify", "export", "import"), json_please),
-            "leaderboard": dict.fromkeys(("show", "build", "site"), json_please),
-            "taxonomy": dict.fromkeys(("analyse",), json_please),
-        }
+        verbs = getattr(ctx.command, "commands", {})
+        ctx.default_map = {name: _json_please(command) for name, command in verbs.items()}
+
+
+def _json_please(command: Any) -> dict[str, Any]:
+    """``--json`` as the default of a verb, or of every verb of a group."""
+    below = getattr(command, "commands", None)
+    return {"as_json": True} if below is None else {name: _json_please(each) for name, each in below.items()}
 
 
 app.command("ls")(ls.ls)

@@ -30,6 +30,7 @@ def ls(
         str | None,
         typer.Argument(help="datasets, models, ...; everything if not given.", autocompletion=_complete_kind),
     ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Names alone, as a Markdown table.")] = False,
     as_json: Json = False,
 ) -> None:
     """List datasets, models and everything else that has a name.
@@ -40,8 +41,16 @@ def ls(
       grb ls models
       grb ls recipes
       grb ls datasets --json
+      grb ls --markdown
     """
-    if kind is not None and kind.lower() in ("recipe", "recipes"):
+    if markdown and as_json:
+        raise DataError("--markdown and --json were both given; give one of them")
+    recipes = kind is not None and kind.lower() in ("recipe", "recipes")
+    if markdown:
+        kinds = [] if recipes else catalogue.kinds() if kind is None else [known_kind(kind)]
+        typer.echo(markdown_table(kinds, scenarios=kind is None, recipes=recipes))
+        return
+    if recipes:
         _show_recipes(as_json)
         return
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
@@ -53,7 +62,35 @@ def ls(
         _show(kind, rows)
 
 
-def _show_recipes(as_json: bool) -> None:
+def markdown_table(kinds: list[str], *, scenarios: bool = False, recipes: bool = False) -> str:
+    """Names of some kinds, those of one family in a row; the README's table is that of all kinds and the scenarios."""
+    families: dict[str, list[str]] = {}
+    for kind in kinds:
+        for name, entry in catalogue.entries(kind).items():
+            families.setdefault(_family(kind, name, entry), []).append(name)
+    if scenarios:
+        families["scenarios"] = sorted({row["scenario"] for row in _recipes()})
+    if recipes:
+        families["recipes"] = [row["name"] for row in _recipes()]
+    rows = [f"| {family} | {', '.join(f'`{name}`' for name in names)} |" for family, names in families.items()]
+    return "\n".join(["| what | names |", "|---|---|", *rows])
+
+
+def _family(kind: str, name: str, entry: catalogue.Entry) -> str:
+    """Under which words the table lists a name: its kind, or a part of it that people look for."""
+    first = entry.summary.partition(":")[0]
+    if kind == "attack":
+        return f"attacks, {first}"
+    if kind == "model":
+        return "models that are defenses" if first == "defense" else "models"
+    if kind == "dataset":
+        return (
+            f"datasets, {'embedded' if name in registry.EMBEDDED else 'GRB' if has_files(name) else 'from raw files'}"
+        )
+    return {"defense": "defenses of any model", "profiler": "profiling models"}.get(kind, f"{kind}s")
+
+
+def _recipes() -> list[dict[str, str]]:
     """Studies that come with grb; read here without the pipeline, which would import torch."""
     from importlib import resources
 
@@ -63,11 +100,17 @@ def _show_recipes(as_json: bool) -> None:
     rows = []
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         values = yaml.safe_load(entry.read_text("utf-8"))
-        rows.append({"name": entry.name.removesuffix(".yaml"), "dataset": values["dataset"], "title": values["title"]})
+        name, scenario = entry.name.removesuffix(".yaml"), values.get("scenario", "injection")
+        rows.append({"name": name, "dataset": values["dataset"], "scenario": scenario, "title": values["title"]})
+    return rows
+
+
+def _show_recipes(as_json: bool) -> None:
+    rows = _recipes()
     if as_json:
         output.print_json({"recipe": rows})
     else:
-        output.table("recipes", ["name", "dataset", "title"], [list(row.values()) for row in rows])
+        output.table("recipes", ["name", "dataset", "scenario", "title"], [list(row.values()) for row in rows])
 
 
 def known_kind(kind: str) -> str:
