@@ -197,6 +197,14 @@ def test_preset_names() -> None:
         Injection.preset("grb-cora", "impossible")
 
 
+def test_limits_of_other_datasets_are_inferred_as_on_grb_cora() -> None:
+    """20 nodes of 20 edges for 268 targets; small test sets get one node and no more edges than targets."""
+    assert Injection.inferred(268, (-1.0, 2.0)) == Injection(20, 20, (-1.0, 2.0))
+    assert Injection.inferred(40, (0.0, 1.0)).nodes == 3  # 0.075 * 40 is a hair below
+    assert Injection.inferred(4, (0.0, 1.0)) == Injection(1, 4, (0.0, 1.0))
+    assert Injection.inferred(0, (0.0, 1.0)) == Injection(0, 0, (0.0, 1.0))
+
+
 def test_a_table_is_lent_as_a_copy() -> None:
     injection_table("grb-cora")["nodes"] = None
     assert preset("injection")["grb-cora"]["nodes"]["full"] == 60

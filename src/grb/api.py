@@ -17,7 +17,8 @@ from grb.dataset import DIFFICULTIES, Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
 from grb.graph import GraphEdit
-from grb.model.base import GraphModel, predict
+from grb.model.base import GraphModel, check_task, predict
+from grb.model.build import for_task
 from grb.threat import Threat
 from grb.trainer import Epoch, Fit
 
@@ -53,7 +54,8 @@ def train(
     Args:
         model: ``gcn``, ``r-gcn``, ...; ``+ln`` adds the paper's layer norm, ``+at`` its adversarial training; ``grb ls
             models`` shows all.
-        dataset: From :func:`load_dataset` or ``Dataset.from_...``.
+        dataset: From :func:`load_dataset` or ``Dataset.from_...``. Where it has graphs to classify, ``gin`` means
+            ``gin-pool``, whose rows are pooled over every graph, and ``dataset.with_split(3)`` is fold 3.
         seed: Of weights and dropout.
         epochs: At most so many instead of the preset.
         patience: Epochs without a better validation score before stopping, instead of the preset.
@@ -101,13 +103,17 @@ def train_with_history(
             f"model is a {type(model).__name__}, but a name such as 'gcn' is needed; grb.trainer.fit trains any module"
         )
     check_device(device)
+    if dataset.task == "graph" and train_mode == "transductive":
+        raise DataError(f"train_mode is 'transductive', but the graphs of '{dataset.name}' are separate; leave it out")
     view = dataset.defender_view() if train_mode == "inductive" else dataset.transductive_view()
-    defense = build_defense(model, dataset.name, device=device, on_epoch=on_epoch, **changes)
+    defense = build_defense(for_task(model, dataset.task), dataset.name, device=device, on_epoch=on_epoch, **changes)
     return defense.fit_with_history(view, seed=seed)
 
 
 def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult | None = None) -> Scores:
     """Accuracy (micro-F1 for several labels per node) on each difficulty, every test node met in the whole graph.
+
+    Where graphs are classified, the share of test graphs that get their label.
 
     Args:
         model: A trained model.
@@ -126,6 +132,7 @@ def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult 
             f"edit is a {type(edit).__name__}, but a GraphEdit or an attack's result is needed; "
             "grb.GraphEdit.load reads a file"
         )
+    check_task(model, dataset)
     graph = dataset.graph if edit is None else dataset.graph.apply(edit)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     logits = predict(model, graph.to(device)).cpu()
@@ -154,13 +161,16 @@ def run_attack(
 ) -> AttackResult:
     """Attack a model on the test nodes of a dataset; the edit is checked against the threat model before you get it.
 
+    Where graphs are classified every test graph is attacked on its own, with the whole budget for each: by default 5 % of its
+    edges and at least one, or one injected node with three edges.
+
     Args:
         attack: A name (``grb ls attacks``) with the papers' settings, or an attack of your own.
         model: The model whose gradients are used: the victim, or a surrogate. None for attacks without a model.
         dataset: Its test labels stay hidden from the attack.
         mode: Difficulty; the dataset's own if not given.
-        threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty, and
-            5 % of the edges for a modification.
+        threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty (for
+            other datasets ``Injection.inferred``), and 5 % of the edges for a modification.
         knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
         seed: Of all randomness.
         on_step: Called after each step, for progress.
@@ -178,6 +188,8 @@ def run_attack(
     made = build_attack(attack, dataset.name, **params) if isinstance(attack, str) else attack
     if params and not isinstance(attack, str):
         raise DataError(f"parameters {sorted(params)} go with an attack's name; yours is built already")
+    if model is not None:
+        check_task(model, dataset)
     limits = threat if threat is not None else default_threat(made, dataset, mode)
     scene = Scene(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
     return run_checked(made, scene, seed=seed)

@@ -28,7 +28,7 @@ class Entry:
 
 _GRB = "grb.dataset.dataset:Dataset"
 _EXTERNAL = "grb.dataset.external:load"
-# of the taxonomy paper, from raw files on this machine
+# of the taxonomy paper and of OGB, from raw files on this machine
 _TAXONOMY = {
     "enzymes": "graphs: protein tertiary structures, 6 classes of enzymes",
     "proteins": "graphs: proteins, enzyme or not",
@@ -86,14 +86,20 @@ _TAXONOMY = {
     "lastfm-asia": "nodes: listeners who follow each other",
     "deezer-europe": "nodes: listeners who follow each other",
     "flickr": "nodes: images that share properties",
+    "ogbn-arxiv": "nodes: citations of computer-science papers, split by year (OGB)",
+    "ogbn-products": "nodes: products bought together, split by sales rank (OGB)",
+    "ogbn-proteins": "nodes: proteins of 8 species, 112 labels, no features (OGB)",
 }
 DEFENDED = "grb.defense.defended:defended"
+# behind a model's name: of whole graphs, by pooling the rows of their nodes
+POOL, POOLED = "-pool", "grb.model.pooled:pooled"
 # defenses that are written behind a model's name with a plus
 SUFFIXES = ("ln", "at", "at-random", "at-full")
 KINDS: Mapping[str, Mapping[str, Entry]] = {
     "dataset": {
         "synth-tiny": Entry(_GRB, "synthetic, embedded: a small sibling of synth-cora for smoke tests"),
         "synth-cora": Entry(_GRB, "synthetic, embedded: as large and as hard as grb-cora, needs no download"),
+        "synth-graphs": Entry(_GRB, "synthetic, embedded: 200 small graphs to classify, needs no download"),
         "grb-cora": Entry(_GRB, "citations of machine-learning papers, refined (GRB)"),
         "grb-citeseer": Entry(_GRB, "citations of computer-science papers, refined (GRB)"),
         "grb-flickr": Entry(_GRB, "images that share properties (GRB)"),
@@ -275,6 +281,8 @@ def canonical(kind: str, name: str) -> str:
     for own, entry in known.items():
         if wanted in entry.aliases:
             return own
+    if kind == "model" and wanted.endswith(POOL):
+        return f"{canonical('model', wanted.removesuffix(POOL))}{POOL}"
     if kind == "model" and (parts := _defended(wanted)):
         return f"{canonical('model', parts[0])}-{parts[1]}"
     raise UnknownName(kind, str(name), [*known, *(alias for entry in known.values() for alias in entry.aliases)])
@@ -301,6 +309,8 @@ def undefended(name: str) -> str:
 def entry(kind: str, name: str) -> Entry:
     """The entry behind a name; a model with a preprocess part that is not listed gets one made up."""
     own = canonical(kind, name)
+    if kind == "model" and own.endswith(POOL):
+        return Entry(POOLED, f"graphs: {own.removesuffix(POOL)}, pooled over the nodes of every graph")
     return entries(kind).get(own) or Entry(DEFENDED, "defense: a model behind a preprocess part")
 
 
@@ -309,6 +319,8 @@ def resolve(kind: str, name: str) -> Any:
     own = name if ":" in str(name) else canonical(kind, name)
     target = own if ":" in own else entry(kind, own).target
     found = _imported(kind, name, target)
+    if target == POOLED:
+        return found(own.removesuffix(POOL))
     if target == DEFENDED and (parts := _defended(own)):
         return found(*parts)
     return found

@@ -11,7 +11,7 @@ from grb import GraphEdit, api, attack, evaluate, load_dataset, load_model, save
 from grb.attack.injection import FGSM, RND, TDGIA
 from grb.cli.attack import expected_steps
 from grb.cli.progress import reporter
-from grb.errors import BudgetError, DataError
+from grb.errors import BudgetError
 from grb.threat import Injection
 
 from .conftest import refusal
@@ -218,15 +218,16 @@ def test_unknown_attack_gets_the_nearest_name(grb, checkpoints):
     assert refusal(done) == "no attack 'fgsn'. Did you mean 'fgsm'? `grb ls attacks` shows all names."
 
 
-def test_a_dataset_without_limits_asks_for_them(grb, monkeypatch, checkpoints):
-    def none(dataset, mode):
-        raise DataError("no preset")
-
-    monkeypatch.setattr(Injection, "preset", none)
-    done = grb("attack", "rnd", "--model", checkpoints[0], "--nodes", 3)
-    assert refusal(done).endswith("give --nodes, --edges-per-node and --feature-range")
+def test_a_dataset_without_limits_gets_those_of_its_size_and_is_told(grb, monkeypatch, checkpoints):
+    monkeypatch.setattr("grb.attack.build.has_limits", lambda name: False)
+    done = grb("attack", "rnd", "--model", checkpoints[0], "--edges-per-node", 2)
+    assert (
+        done.exit_code == 0
+        and "the papers have no limits for 'synth-tiny': what is not given is inferred" in done.output
+    )
     limits = ["--nodes", 3, "--edges-per-node", 2, "--feature-range", "0,1"]
-    assert grb("attack", "rnd", "--model", checkpoints[0], *limits).exit_code == 0
+    given = grb("attack", "rnd", "--model", checkpoints[0], *limits)
+    assert given.exit_code == 0 and "inferred" not in given.output
 
 
 def test_places_are_checked_before_the_attack(grb, checkpoints, tmp_path):

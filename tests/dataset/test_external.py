@@ -9,8 +9,10 @@ import torch
 
 from grb import catalogue
 from grb.dataset import Dataset, external, load_dataset, locate, registry
+from grb.dataset.scheme import Random
 from grb.dataset.sources import SOURCES
 from grb.errors import DataError, MissingDataset, MissingExtra
+from grb.graph import Graph
 
 
 def write_mutag(root: Path, graphs: int = 30) -> Path:
@@ -92,10 +94,19 @@ def test_the_class_is_an_entrance_too(machine) -> None:
     assert "graphs=30, task='graph'" in repr(Dataset("mutag"))
 
 
-def test_attacks_and_defenses_refuse_a_collection_in_words(machine) -> None:
+def test_views_of_a_collection_are_of_graphs(machine) -> None:
+    dataset = load_dataset("mutag")
+    assert dataset.defender_view().graph.num_graphs == dataset.num_train + dataset.num_val
+    assert dataset.attacker_view().graph.num_graphs == 30
+
+
+def test_nodes_of_a_collection_are_refused_in_words(machine) -> None:
+    graph = load_dataset("mutag").graph
+    nodes = Graph(graph.adj, graph.x, torch.zeros(graph.n, dtype=torch.int64), graph.ptr)
+    dataset = Dataset.of_graph(nodes, Random(graph.num_graphs), task="node")
     for view in ("defender_view", "attacker_view", "transductive_view"):
-        with pytest.raises(DataError, match="collection of 30 graphs"):
-            getattr(load_dataset("mutag"), view)()
+        with pytest.raises(DataError, match="collection of 30 graphs with nodes to classify"):
+            getattr(dataset, view)()
 
 
 def test_raw_files_that_are_broken(machine) -> None:

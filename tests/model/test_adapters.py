@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ import grb
 from grb.attack import Scene, run_attack
 from grb.attack.build import build_attack
 from grb.dataset import Dataset
+from grb.dataset.raw import thin
 from grb.errors import DataError, GRBError
-from grb.graph import Adjacency
+from grb.graph import CSR, Adjacency
 from grb.model.adapters import Wrapped, wrap
 from grb.model.base import predict, prepare
 from grb.threat import Modification
@@ -167,3 +169,35 @@ def test_libraries_that_are_not_there_are_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=f"model needs {package}"):
         predict(wrap(nn.Linear(2, 2), style=style), dataset.graph)
+
+
+def test_a_gat_on_cora_is_attacked_in_ten_lines() -> None:
+    """That the example runs is seen in test_docs.py."""
+    text = (Path(__file__).parents[2] / "examples" / "attack_pyg_gat.py").read_text(encoding="utf-8")
+    assert len([line for line in text.partition("\n")[2].splitlines() if line.strip()]) == 10
+
+
+def test_self_loops_are_added_where_the_module_was_trained_with_them(dataset: Dataset) -> None:
+    graph = dataset.graph
+    module = Plain(graph.num_features, dataset.num_classes)
+    dense = torch.eye(graph.n)
+    dense[tuple(edge_index_of(graph.adj))] = 1.0
+    with torch.no_grad():
+        assert torch.allclose(predict(wrap(module, self_loops=True), graph), dense @ module.linear(graph.x), atol=1e-5)
+    values = torch.full((graph.adj.pattern.entries,), 0.5)
+    with torch.no_grad():
+        model = wrap(module, self_loops=True)
+        weighted = model(graph.x, prepare(model, Adjacency(graph.adj.pattern, values)))
+        dense = 0.5 * dense + 0.5 * torch.eye(graph.n)
+        assert torch.allclose(weighted, dense @ module.linear(graph.x), atol=1e-5)
+
+
+def test_sparse_features_become_dense_once(dataset: Dataset) -> None:
+    sparse = thin(torch.eye(dataset.graph.n)[:, :100])
+    assert isinstance(sparse, CSR)
+    model = wrap(made("GAT", 100, dataset.num_classes).eval())
+    first = predict(model, dataset.graph.with_features(sparse))
+    kept = model._made_dense
+    assert torch.equal(predict(model, dataset.graph.with_features(sparse)), first) and model._made_dense is kept
+    dense = dataset.graph.with_features(torch.eye(dataset.graph.n)[:, :100])
+    assert torch.allclose(first, predict(model, dense), atol=1e-6)

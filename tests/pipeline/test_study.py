@@ -11,7 +11,8 @@ from grb import catalogue
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
 from grb.evaluator.matrix import CLEAN
 from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan, read_recipe, run
-from grb.pipeline.study import SURROGATE_SEED, closure, default_threat, paper_table, rows
+from grb.pipeline.measurements import paper_table, rows
+from grb.pipeline.study import SURROGATE_SEED, closure, default_threat
 from grb.threat import Injection, Modification
 from helpers import needs_grb_cora
 from pipeline.parts import bare, bits, copied, of_kind, recipe

@@ -120,8 +120,13 @@ class AttackResult:
 def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
     """Run an attack, refuse an edit that the threat model does not allow, and tell what it took.
 
-    The model's training mode, its gradients, the graph and torch's global random state are left as they were.
+    The model's training mode, its gradients, the graph and torch's global random state are left as they were. In a collection
+    the targets are whole graphs, each attacked on its own: :mod:`grb.attack.graphs`.
     """
+    if scene.graph.ptr is not None:
+        from grb.attack.graphs import attack_graphs
+
+        return attack_graphs(attack, scene, seed=seed)
     _check_scene(scene)
     steps: list[Step] = []
 
@@ -192,8 +197,6 @@ def peak_megabytes() -> float:
 
 
 def _check_scene(scene: Scene) -> None:
-    if scene.graph.ptr is not None:
-        raise DataError("a collection cannot be attacked at once; attack its graphs one by one (graphs(i, i + 1))")
     check_ids(scene.targets, scene.graph.n, "the list of targets")
     if scene.knowledge not in get_args(Knowledge):
         raise DataError(f"knowledge is {scene.knowledge!r}, but 'white-box' or 'transfer' is needed")

@@ -9,8 +9,9 @@ from typing import Any
 from grb.attack.base import Attack
 from grb.attack.injection.base import Limits
 from grb.attack.modification.base import Limits as EdgeLimits
-from grb.catalogue import canonical, resolve
-from grb.dataset import Dataset
+from grb.catalogue import canonical, preset, resolve
+from grb.dataset import Dataset, synthetic_graphs
+from grb.dataset.sources import SOURCES
 from grb.errors import DataError, UnknownName
 from grb.threat import Injection, Modification, Threat, injection_table
 
@@ -56,13 +57,45 @@ def scenario_of(attack: Any) -> str:
 
 
 def default_threat(attack: Any, dataset: Dataset, mode: str) -> Threat:
-    """The papers' limits for an attack on the test nodes of a difficulty."""
+    """The papers' limits for an attack on the test nodes of a difficulty; those inferred for a dataset that they lack.
+
+    Where graphs are classified they are ours, and every graph has them.
+    """
+    if dataset.task == "graph":
+        return graph_limits(scenario_of(attack), dataset)
     if scenario_of(attack) == "modification":
         return Modification.preset(dataset.name, len(dataset.test_ids(mode)), dataset.feature_range)
-    return Injection.preset(dataset.name, mode)
+    if has_limits(dataset.name):
+        return Injection.preset(dataset.name, mode)
+    return Injection.inferred(len(dataset.test_ids(mode)), dataset.feature_range)
+
+
+def has_limits(dataset: str) -> bool:
+    """Whether the papers have limits of injections into a dataset."""
+    return not of_graphs(dataset) and bool(_table(dataset))
+
+
+def of_graphs(dataset: str) -> bool:
+    """Whether a dataset of the catalogue has graphs to classify."""
+    source = SOURCES.get(dataset)
+    return dataset == synthetic_graphs.NAME or (source is not None and source.task == "graph")
+
+
+def graph_limits(scenario: str, dataset: Dataset) -> Threat:
+    """What an attacker may do to every graph of a collection, by default: 5 % of its edges, or one node with three edges.
+
+    Features stay within the range of the dataset's own, and a modification may change those of one node.
+    """
+    limits = preset("graphs")["limits"]
+    if scenario == "modification":
+        return Modification(edge_ratio=limits["edge_ratio"], feature_nodes=1, feature_range=dataset.feature_range)
+    return Injection(limits["nodes"], limits["edges_per_node"], dataset.feature_range)
 
 
 def _table(dataset: str) -> dict[str, Any]:
+    if of_graphs(dataset):
+        own = preset("graphs")
+        return {"iterations": own["iterations"], "step": own["step"]}
     try:
         row = injection_table(dataset)
     except UnknownName:

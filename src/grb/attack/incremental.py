@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern
-from grb.model.base import Mix, Propagate, Rows, Stage, State, evaluating, prepare
+from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -38,8 +38,10 @@ class Rewired:
         self.lead: list[Rows] = []
         self.state: State = ()
         if self.stages is not None and isinstance(graph.x, Tensor):
-            while len(self.lead) < len(self.stages) and isinstance(self.stages[len(self.lead)], Rows):
-                self.lead.append(self.stages[len(self.lead)])
+            for stage in self.stages:
+                if not isinstance(stage, Rows) or isinstance(stage, Pool):
+                    break
+                self.lead.append(stage)
             with evaluating(model):
                 self.state = _through(self.lead, (graph.x,))
 
@@ -179,6 +181,21 @@ class _Mixed:
 
 
 @dataclass(frozen=True, eq=False)
+class _Pooled:
+    """A step that sees all rows: the varying ones are put among the constants, and all of them vary afterwards."""
+
+    pool: Pool
+    rows: tuple[_Joined, ...]
+
+    def __call__(self, state: State) -> State:
+        return self.pool.apply(tuple(joined(rows) for joined, rows in zip(self.rows, state, strict=True)))
+
+    def nothing(self) -> State:
+        """No rows, as wide as those that come out."""
+        return tuple(values[:0] for values in self.pool.apply(tuple(joined.constants for joined in self.rows)))
+
+
+@dataclass(frozen=True, eq=False)
 class _Steps:
     """The whole restricted forward pass."""
 
@@ -230,6 +247,11 @@ def _plan(stages: Sequence[Stage], lead: int, ops: Sequence[CSR], front: _Front,
     stages = stages[lead:]
     needed = _needed_rows(stages, ops, n, targets)
     for stage, wanted in zip(stages, needed, strict=True):
+        if isinstance(stage, Pool):
+            pooled = _Pooled(stage, tuple(front.joined(torch.arange(n), slot) for slot in range(len(front.state))))
+            steps.append(pooled)
+            front = _Front(n, torch.arange(n), torch.arange(0), pooled.nothing())
+            continue
         if isinstance(stage, Rows):
             steps.append(stage.apply)
             front = _Front(n, front.varying, front.constant, stage.apply(front.state))
@@ -254,7 +276,9 @@ def _needed_rows(stages: Sequence[Stage], ops: Sequence[CSR], n: int, targets: T
     needed = []
     for stage in reversed(stages):
         needed.append(mask)
-        if not isinstance(stage, Rows) and not mask.all():
+        if isinstance(stage, Pool):
+            mask = torch.ones_like(mask)
+        elif not isinstance(stage, Rows) and not mask.all():
             mask = _neighbourhood(ops[stage.op], mask.nonzero().flatten(), n)
     return needed[::-1]
 

@@ -15,7 +15,7 @@ from grb.catalogue import canonical
 from grb.cli import output
 from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
-from grb.cli.eval import check_model, dataset_title, metric_name, model_title, trained_on
+from grb.cli.eval import check_model, dataset_title, metric_name, model_title, on_split, trained_on
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
 from grb.cli.progress import Reporter, reporter
 from grb.errors import BudgetError, DataError, GRBError
@@ -162,6 +162,7 @@ def attack(
     read = {file: load_model_with_meta(file) for file in dict.fromkeys([*([model] if model else []), *victims])}
     first = next(iter(read))
     loaded = load_dataset(dataset or trained_on(first, read[first][1]), data_dir=data_dir)
+    loaded = on_split(loaded, [meta for _, meta in read.values()])
     fingerprint = loaded.fingerprint()
     for file, (own, meta) in read.items():
         check_model(file, own, meta, loaded, fingerprint)
@@ -171,6 +172,8 @@ def attack(
     seeds = tuple(range(seed, seed + repeats))
     check_seed("seed", seeds[-1])
     check_target(save, len(limits) * len(seeds), SUFFIX, example="edits/")
+    if figures is not None and loaded.task == "graph":
+        raise DataError(f"--figures draws attacked nodes, but '{loaded.name}' has graphs to classify; leave it out")
     if figures is not None:
         check_directory(figures, figures)
     source, about = _source(model, read, surrogate, loaded, surrogate_seed)
@@ -263,9 +266,9 @@ def _source(
 
 def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module, dict[str, Any]]:
     from grb import api
-    from grb.model.build import settings
+    from grb.model.build import for_task, settings
 
-    chosen = settings(name, dataset.name)
+    chosen = settings(for_task(name, dataset.task), dataset.name)
     with reporter(output.console(stderr=True), 1) as progress:
         progress.start(f"surrogate {chosen.model} seed {seed}", chosen.epochs)
         model, fit = api.train_with_history(name, dataset, seed=seed, on_epoch=progress.epoch)
@@ -296,9 +299,10 @@ def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
     try:
         with reporter(console, len(plan.runs)) as progress:
             for name, mode, seed in plan.runs:
-                progress.start(
-                    f"{name} {mode} seed {seed}", expected_steps(plan.attacks[name], plan.threats[name, mode])
-                )
+                steps = expected_steps(plan.attacks[name], plan.threats[name, mode])
+                if steps is not None and dataset.task == "graph":
+                    steps *= len(dataset.test_ids(mode))
+                progress.start(f"{name} {mode} seed {seed}", steps)
                 runs.append(_attack_one(plan, dataset, name, mode, seed, progress))
                 progress.done(runs[-1].sentence())
     except KeyboardInterrupt:

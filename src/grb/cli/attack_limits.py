@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from grb.errors import DataError, GRBError
+from grb.cli.output import say
+from grb.errors import DataError
 
 if TYPE_CHECKING:
     from grb.attack.base import Attack
@@ -46,6 +47,11 @@ def threats(given: Given, attacks: Mapping[str, Attack], dataset: Dataset, mode:
     found = {
         (kind, name): make[kind](given, limits, dataset, name) for kind in set(scenarios.values()) for name in modes
     }
+    if "injection" in scenarios.values() and _inferred(given, dataset):
+        say(
+            f"the papers have no limits for '{dataset.name}': what is not given is inferred, nodes and edges as on grb-cora "
+            "(7.5 % of the targets, 20 edges each), features within the range of the data"
+        )
     return {(attack, name): found[kind, name] for attack, kind in scenarios.items() for name in modes}
 
 
@@ -71,18 +77,26 @@ def _check(given: Given, scenarios: set[str], dataset: Dataset) -> None:
         raise DataError("--edges and --edge-ratio were both given; the second is the first as a share of all edges")
 
 
+def _inferred(given: Given, dataset: Dataset) -> bool:
+    from grb.attack.build import has_limits
+
+    complete = None not in (given.nodes, given.edges_per_node, given.feature_range)
+    return not complete and not has_limits(dataset.name) and dataset.task == "node"
+
+
 def _injection(given: Given, limits: tuple[float, float] | None, dataset: Dataset, mode: str) -> Injection:
+    from grb.attack.build import graph_limits, has_limits
     from grb.threat import Injection
 
     nodes, edges = given.nodes, given.edges_per_node
     if nodes is not None and edges is not None and limits is not None:
         return Injection(nodes, edges, limits)
-    try:
+    if dataset.task == "graph":
+        preset = cast("Injection", graph_limits("injection", dataset))
+    elif has_limits(dataset.name):
         preset = Injection.preset(dataset.name, mode)
-    except GRBError:
-        raise DataError(
-            f"the papers have no limits for dataset '{dataset.name}'; give --nodes, --edges-per-node and --feature-range"
-        ) from None
+    else:
+        preset = Injection.inferred(len(dataset.test_ids(mode)), dataset.feature_range)
     return Injection(
         preset.nodes if nodes is None else nodes,
         preset.edges_per_node if edges is None else edges,
@@ -91,9 +105,14 @@ def _injection(given: Given, limits: tuple[float, float] | None, dataset: Datase
 
 
 def _modification(given: Given, limits: tuple[float, float] | None, dataset: Dataset, mode: str) -> Modification:
+    from grb.attack.build import graph_limits
     from grb.threat import Modification
 
-    threat = Modification.preset(dataset.name, len(dataset.test_ids(mode)), limits or dataset.feature_range)
+    if dataset.task == "graph":
+        threat = cast("Modification", graph_limits("modification", dataset))
+        threat = replace(threat, feature_range=limits or dataset.feature_range)
+    else:
+        threat = Modification.preset(dataset.name, len(dataset.test_ids(mode)), limits or dataset.feature_range)
     if given.edges is not None:
         threat = replace(threat, edges=given.edges, edge_ratio=None)
     if given.edge_ratio is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb import catalogue
-from grb.cli import output
+from grb.cli import data_check, output
 from grb.cli.ls import ABSENT, has_files, where
 from grb.cli.options import DataDir, Json, group, names
 from grb.dataset import locate, registry
@@ -26,7 +26,8 @@ MISMATCH = 3
 # one unit of the last digit that the papers print: rounding takes half of it, and one number is off by a whole one
 RANGE_TOLERANCE, DEGREE_TOLERANCE = 0.01, 0.01
 
-app = group("Get, find, verify and split datasets.")
+app = group("Get, find, check, verify and split datasets.")
+app.command("check")(data_check.check)
 
 
 @dataclass(frozen=True)

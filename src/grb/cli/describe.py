@@ -115,7 +115,7 @@ def model(name: str) -> dict[str, Any]:
         **anything("model", base),
         "name": chosen.model,
         "parameters_on_grb_cora": parameters,
-        "training": {"optimiser": "Adam", **tables["training"]},
+        "training": {"optimiser": "Adam", "epochs": chosen.epochs, "patience": chosen.patience},
         "presets": presets,
     }
 

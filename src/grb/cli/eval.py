@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +49,7 @@ def evaluate(
     check_counts(threads=threads)
     use_machine(threads)
     model, meta = load_model_with_meta(file)
-    loaded = load_dataset(dataset or trained_on(file, meta), data_dir=data_dir)
+    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
     fingerprint = loaded.fingerprint()
     check_model(file, model, meta, loaded, fingerprint)
     change = None
@@ -70,6 +71,10 @@ def evaluate(
         "edit": None if change is None else {"file": str(edit), **_size(change)},
         "warnings": None,
     }
+    if checks and loaded.task == "graph":
+        raise DataError(
+            f"--checks looks at the nodes of one graph, but '{loaded.name}' has graphs to classify; leave it out"
+        )
     if checks:
         from grb.evaluator import checks as reliability
 
@@ -101,8 +106,26 @@ def trained_on(file: Path, meta: dict[str, Any]) -> str:
     return name
 
 
+def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> Dataset:
+    """The dataset with the split that models were trained on; with another one they may know the test labels."""
+    if dataset.scheme is None:
+        return dataset
+    found = {
+        meta["split"] for meta in metas if isinstance(meta.get("split"), int) and meta.get("dataset") == dataset.name
+    }
+    if len(found) > 1:
+        listed = ", ".join(map(str, sorted(found)))
+        raise DataError(
+            f"the models were trained on the splits {listed} of '{dataset.name}'; compare models of one split"
+        )
+    return dataset.with_split(*found) if found else dataset
+
+
 def check_model(file: Path, model: GraphModel, meta: dict[str, Any], dataset: Dataset, fingerprint: str) -> None:
     """Refuse a model of another shape; warn about one that was trained on other data of the same name."""
+    from grb.model.base import check_task
+
+    check_task(model, dataset)
     needs = {"features": model.params.get("in_features"), "classes": model.params.get("out_features")}
     has = {"features": dataset.num_features, "classes": dataset.num_classes}
     for what, number in needs.items():

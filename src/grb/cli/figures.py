@@ -144,10 +144,18 @@ def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
     return done
 
 
+def _of_nodes(result: Result) -> tuple[Study, Store]:
+    """What a figure of targets that are nodes needs."""
+    study, store = result.needed()
+    if study.dataset.task == "graph":
+        raise DataError(f"it shows nodes that are attacked, but '{study.dataset.name}' has graphs to classify")
+    return study, store
+
+
 def _degrees(result: Result, mode: str) -> Drawn:
     from grb import visualise
 
-    yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(result.needed()[0].dataset))
+    yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(_of_nodes(result)[0].dataset))
 
 
 def _rankings(result: Result, mode: str) -> Drawn:
@@ -210,7 +218,7 @@ def _process(result: Result, mode: str) -> Drawn:
 def _degree_accuracy(result: Result, mode: str) -> Drawn:
     from grb import visualise
 
-    study, store = result.needed()
+    study, store = _of_nodes(result)
     correct = visualise.measured_correct(study, store, mode)
     degrees = study.dataset.graph.adj.degrees[study.dataset.test_ids(mode)].numpy()
     order = [name for name in result.board.attacks if name in correct]
@@ -223,7 +231,7 @@ def _unnoticeability(result: Result, mode: str) -> Drawn:
     from grb import visualise
     from grb.graph import GraphEdit
 
-    study, store = result.needed()
+    study, store = _of_nodes(result)
     found = {}
     for attack in result.board.attacks[:MAX_EDITS]:
         cells = (result.board.cell(attack, defense, mode) for defense in result.board.defenses)

@@ -269,7 +269,7 @@ def _result(record: Record) -> str:
 
 
 def _write_table(study: Any, store: Store, to: Path) -> int:
-    from grb.pipeline.study import rows
+    from grb.pipeline.measurements import rows
 
     table = [
         {

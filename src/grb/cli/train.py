@@ -38,6 +38,7 @@ class Plan:
     device: str
     mode: str | None
     save: Path | None
+    split: int | None = None
 
     @property
     def runs(self) -> list[tuple[str, int]]:
@@ -100,6 +101,12 @@ TrainMode = Annotated[str, typer.Option(help="inductive: no test node is seen; t
 Mode = Annotated[
     str | None, typer.Option(help="Score only easy, medium, hard or full test nodes; all of these if not given.")
 ]
+SplitNumber = Annotated[
+    int | None,
+    typer.Option(
+        "--split", metavar="K", help="Which of the dataset's splits or folds, if it has several; 0 if not given."
+    ),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...")]
 Threads = Annotated[int, typer.Option(help="Threads of torch; scores are reproducible per number.")]
 Save = Annotated[
@@ -122,6 +129,7 @@ def train(
     dropout: Dropout = None,
     train_mode: TrainMode = "inductive",
     mode: Mode = None,
+    split: SplitNumber = None,
     device: Device = "cpu",
     threads: Threads = 1,
     save: Save = None,
@@ -138,6 +146,7 @@ def train(
       grb train gcn gat --defense at -d synth-cora
       grb train gcn --defense jaccard --defense at-full -d synth-cora
       grb train --defense gatguard -d synth-cora
+      grb train gin gcn -d mutag --split 3 --save models/
     """
     if seed is not None and seeds is not None:
         raise DataError("--seed and --seeds were both given; --seeds 3 trains with 0, 1 and 2, --seed 3 with 3 alone")
@@ -153,12 +162,17 @@ def train(
     use_machine(threads)
     check_device(device)
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
+    if loaded.task == "graph" and chosen_mode == "transductive":
+        raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
+    if split is not None:
+        loaded = loaded.with_split(split)
     if mode is not None:
         loaded.test_ids(mode)
     settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
     listed = tuple(range(seeds)) if seeds is not None else (seed or 0,)
     check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
-    plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save)
+    number = None if loaded.scheme is None else split or 0
+    plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save, number)
     runs, interrupted = _train_all(plan, loaded)
     result = {
         "grb": __version__,
@@ -166,6 +180,7 @@ def train(
         "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": loaded.fingerprint()},
         "metric": metric_name(loaded),
         "train_mode": chosen_mode,
+        **({} if number is None else {"split": number}),
         "device": device,
         "threads": threads,
         "interrupted": interrupted,
@@ -237,9 +252,9 @@ def _prepare(
     models: list[str], dataset: Dataset, changes: Mapping[str, Any]
 ) -> tuple[dict[str, Settings], dict[str, int]]:
     """Settings and size of every model, so that a bad name is refused before the first training and not after it."""
-    from grb.model.build import build, settings
+    from grb.model.build import build, for_task, settings
 
-    chosen = [settings(name, dataset.name).override(**changes) for name in models]
+    chosen = [settings(for_task(name, dataset.task), dataset.name).override(**changes) for name in models]
     found = {own.model: own for own in chosen}
     made = {name: build(own, dataset.num_features, dataset.num_classes) for name, own in found.items()}
     return found, {name: sum(weight.numel() for weight in model.parameters()) for name, model in made.items()}
@@ -301,7 +316,12 @@ def _train_one(plan: Plan, dataset: Dataset, model: str, seed: int, progress: Re
     saved = problem = None
     if plan.save is not None:
         place = _file(plan.save, model, dataset.name, seed)
-        meta = {"dataset": dataset.name, "fingerprint": dataset.fingerprint(), "train_mode": plan.train_mode}
+        meta: dict[str, Any] = {
+            "dataset": dataset.name,
+            "fingerprint": dataset.fingerprint(),
+            "train_mode": plan.train_mode,
+        }
+        meta |= {} if plan.split is None else {"split": plan.split}
         try:
             saved = str(save_model(trained, place, seed=seed, scores=dict(scores), **meta))
         except GRBError as refusal:  # the scores are worth showing all the same

@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from torch import Tensor
 
 from grb.catalogue import canonical, resolve
-from grb.dataset import own, reading, registry
+from grb.dataset import own, reading, registry, synthetic_graphs
 from grb.dataset.partition import Split, by_degree, difficulty, given_parts
 from grb.dataset.scheme import Scheme
 from grb.dataset.sources import SOURCES, Level
 from grb.dataset.view import View
-from grb.errors import DataError
+from grb.errors import DataError, UnknownName
 from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
@@ -56,6 +57,9 @@ class Dataset:
             from grb.dataset import external
 
             self.__dict__.update(external.load(name, data_dir).with_mode(mode).__dict__)
+            return
+        if name == synthetic_graphs.NAME:
+            self.__dict__.update(synthetic_graphs.load().with_mode(mode).__dict__)
             return
         if name in registry.EMBEDDED:
             parts = reading.embedded(name)
@@ -189,6 +193,37 @@ class Dataset:
         return dataset
 
     @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        mode: str = "full",
+        header: bool | None = None,
+        dangling: Literal["refuse", "drop"] = "refuse",
+        leave_out: Sequence[str] = (),
+        **choices: Any,
+    ) -> Dataset:
+        """Edge lists: a folder with edges.csv and nodes.csv (or labels.csv, features.csv, split.csv).
+
+        Args:
+            path: The folder, or the file of edges.
+            name: Shown in tables; the folder's if not given.
+            mode: As in :class:`Dataset`.
+            header: Whether the files have headers; seen from their first lines if None.
+            dangling: Edges of nodes that no table has: ``refuse`` or ``drop``.
+            leave_out: Columns that are no features.
+            choices: Those of :class:`~grb.dataset.choices.Choices`, for instance ``components="largest"``; ``notes`` tell
+                what was done.
+        """
+        from grb.dataset.choices import Choices, prepare
+        from grb.dataset.folder import from_csv
+
+        given = from_csv(path, header=header, dangling=dangling, leave_out=leave_out)
+        made = prepare(given if name is None else replace(given, name=name), Choices(**choices))
+        return made.dataset.with_mode(mode)
+
+    @classmethod
     def of_graph(
         cls,
         graph: Graph,
@@ -198,6 +233,7 @@ class Dataset:
         title: str | None = None,
         task: Level = "node",
         notes: Sequence[str] = (),
+        synthetic: bool = False,
     ) -> Dataset:
         """A checked graph or collection whose splits come from a :mod:`~grb.dataset.scheme`; the first one is in force."""
         if graph.y is None:
@@ -207,7 +243,7 @@ class Dataset:
             raise DataError(f"the task is to classify {wanted} {task}s, but there are {len(graph.y)} labels")
         dataset = cls.__new__(cls)
         given: dict[str, Any] = {"task": task, "title": title, "scheme": scheme}
-        dataset._set(name, graph, scheme(0), list(notes), mode="full", feat_norm=None, synthetic=False, **given)
+        dataset._set(name, graph, scheme(0), list(notes), mode="full", feat_norm=None, synthetic=synthetic, **given)
         return dataset
 
     @classmethod
@@ -334,7 +370,12 @@ class Dataset:
         return mask
 
     def defender_view(self) -> View:
-        """Training and validation nodes, their edges and labels: the inductive defender never meets a test node."""
+        """Training and validation nodes, their edges and labels: the inductive defender never meets a test node.
+
+        Where graphs are classified, the training and validation graphs; ids of the view are those of graphs then.
+        """
+        if self.task == "graph":
+            return self._known_graphs()
         self._check_single()
         nodes = torch.cat([self.split.train, self.split.val]).sort().values
         return View(
@@ -350,15 +391,30 @@ class Dataset:
         """The whole graph with the labels of test nodes removed: test nodes are met in training, their labels are not."""
         return self._whole_graph(targets=torch.empty(0, dtype=torch.int64))
 
+    def _known_graphs(self) -> View:
+        train, val = (part.sort().values for part in (self.split.train, self.split.val))
+        ids = torch.cat([train, val]).sort().values
+        return View(
+            graph=self.graph.select(ids),
+            train=torch.searchsorted(ids, train),
+            val=torch.searchsorted(ids, val),
+            targets=torch.empty(0, dtype=torch.int64),
+            nodes=ids,
+            num_classes=self.num_classes,
+        )
+
     def attacker_view(self, mode: str | None = None) -> View:
-        """The whole graph, no label of any test node, and the nodes of the difficulty as targets."""
+        """The whole graph, no label of any test node, and the nodes of the difficulty as targets.
+
+        Where graphs are classified, all graphs, no label of any test graph, and the test graphs as targets.
+        """
         return self._whole_graph(targets=self.test_ids(mode or self.mode))
 
     def _check_single(self) -> None:
-        if self.graph.ptr is not None:
+        if self.graph.ptr is not None and self.task == "node":
             raise DataError(
-                f"'{self.name}' is a collection of {self.graph.num_graphs} graphs, but attacks and defenses work on the "
-                "nodes of one graph; use `grb taxonomy` for it"
+                f"'{self.name}' is a collection of {self.graph.num_graphs} graphs with nodes to classify, but attacks and "
+                "defenses work on the nodes of one graph, or on whole graphs; use `grb taxonomy` for it"
             )
 
     def _whole_graph(self, targets: Tensor) -> View:
@@ -366,8 +422,8 @@ class Dataset:
         seen = torch.cat([self.split.train, self.split.val])
         labels = torch.full_like(self.labels, -1)
         labels[seen] = self.labels[seen]
-        graph = Graph(self.graph.adj, self.graph.x, labels)
-        nodes = torch.arange(self.num_nodes)
+        graph = Graph(self.graph.adj, self.graph.x, labels, self.graph.ptr)
+        nodes = torch.arange(self.num_items)
         return View(graph, self.split.train, self.split.val, targets, nodes, self.num_classes, inductive=False)
 
     def with_mode(self, mode: str) -> Dataset:
@@ -386,6 +442,12 @@ class Dataset:
         other.__dict__["split"] = self.scheme(number)
         reading.check_labelled(other.graph, other.split)
         return other
+
+    def with_difficulty(self, seed: int = 0) -> Dataset:
+        """The same dataset under the paper's easy, medium and hard test nodes instead of its own split."""
+        from grb.dataset.choices import with_difficulty
+
+        return with_difficulty(self, seed).with_mode(self.mode)
 
     def fingerprint(self) -> str:
         """sha256 of the graph with normalised features and of the split, or of the way in which splits are made."""
@@ -413,12 +475,19 @@ def load_dataset(
     mode: str = "full",
     feat_norm: str | None = "arctan",
     data_dir: str | os.PathLike[str] | None = None,
+    split: Literal["own", "difficulty"] = "own",
 ) -> Dataset:
-    """A dataset by its name, by ``"package.module:Class"``, from a plug-in, or from a file of arrays.
+    """A dataset by its name, by ``"package.module:Class"``, from a plug-in, or from a path.
 
     What files may hold is told by :mod:`grb.dataset.own`.
     ``feat_norm`` is for the datasets of GRB; all others keep the features that they have.
+    ``split="difficulty"`` draws the paper's easy, medium and hard test nodes (seed 0) instead of the split that it has.
     """
+    if split not in ("own", "difficulty"):
+        raise UnknownName("split", str(split), ("own", "difficulty"), advice="Allowed: own, difficulty.")
+    if split == "difficulty":
+        loaded = load_dataset(name, feat_norm=feat_norm, data_dir=data_dir)
+        return loaded.with_difficulty().with_mode(mode)
     if own.is_path(name):
         return own.from_path(name).with_mode(mode)
     loader = resolve("dataset", name)

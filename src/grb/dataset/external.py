@@ -80,9 +80,9 @@ def _read(source: Source, place: Path) -> raw.Raw:
 
         return pathlengths.read(place, source.options["bins"])
     if source.loader == "ogb":
-        from grb.dataset import ogb
+        from grb.dataset import ogb, ogb_nodes
 
-        return ogb.read(source, place)
+        return (ogb_nodes if source.task == "node" else ogb).read(source, place)
     from grb.dataset import pyg
 
     with tempfile.TemporaryDirectory(prefix="grb-raw-") as stage:

@@ -1,4 +1,4 @@
-"""Datasets of the user's own: arrays in one npz file, a directory in the layout of GRB, or whatever torch_geometric has."""
+"""Datasets of the user's own: edge lists, arrays in npz files, directories in GRB's layout, or what torch_geometric has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grb.dataset import pyg, raw
+from grb.dataset import folder, pyg, raw, storage
+from grb.dataset import given as arrays
+from grb.dataset.given import Given
 from grb.dataset.partition import Split
 from grb.dataset.scheme import Folds, Predefined, Random, Scheme
 from grb.errors import DataError
@@ -18,24 +20,30 @@ if TYPE_CHECKING:
     from grb.dataset.dataset import Dataset
 
 ALLOWED = ("edge_index", "x", "y", "ptr", "train", "val", "test")
+TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
 def is_path(name: object) -> bool:
     """Whether this names a file or directory and not an entry of the catalogue."""
-    return isinstance(name, str) and (name.endswith(".npz") or os.sep in name)
+    return isinstance(name, str) and (name.endswith((".npz", *TEXT)) or os.sep in name)
 
 
 def from_path(path: str | os.PathLike[str]) -> Dataset:
-    """A dataset from an npz file of arrays, or from a directory in the layout of GRB.
+    """A dataset from an npz file of arrays, from edge lists (:mod:`grb.dataset.folder`), or from a directory of GRB's layout.
 
-    The file has ``edge_index`` [2, m] and ``y`` (of nodes, or of graphs), and if there are any ``x`` [n, d], ``ptr`` of a
-    collection [graphs + 1], and ids ``train``, ``val``, ``test``.
+    An npz file has ``edge_index`` [2, m] and ``y`` (of nodes, or of graphs), and if there are any ``x`` [n, d], ``ptr`` of a
+    collection [graphs + 1], and ids ``train``, ``val``, ``test``. Edge lists, and directories without index.npz, get what
+    the default :class:`~grb.dataset.choices.Choices` make of them; ``notes`` say what that was.
     """
     from grb.dataset.dataset import Dataset
 
     path = Path(path)
-    if path.is_dir():
+    if path.is_dir() and storage.is_complete(path):
         return Dataset.from_npz(path, feat_norm=None)
+    if path.is_dir() or path.name.endswith(TEXT):
+        from grb.dataset.choices import prepare
+
+        return prepare(given(path)).dataset
     stored = read_npz(path, required=["edge_index", "y"], allowed=ALLOWED)
     sizes = None
     if "ptr" in stored:
@@ -57,9 +65,28 @@ def from_path(path: str | os.PathLike[str]) -> Dataset:
     return _dataset(found, path.stem)
 
 
+def given(path: str | os.PathLike[str], **reading: Any) -> Given:
+    """The arrays of a path as they are, before any choice; ``reading`` goes to :func:`grb.dataset.folder.from_csv`."""
+    path = Path(path)
+    if path.name.endswith(TEXT) or folder.is_folder(path):
+        return folder.from_csv(path, **reading)
+    named = [name for name, value in reading.items() if value]
+    if named:
+        raise DataError(f"{named[0]} is about text files, but {path} has none; leave it out")
+    if not path.exists():
+        raise DataError(f"{path} does not exist; a folder with edges.csv or adj.npz, or a file of arrays, is needed")
+    if path.is_dir():
+        if not (path / "adj.npz").is_file():
+            raise DataError(f"{path} has neither edges.csv nor adj.npz; one of them is needed")
+        return arrays.from_directory(path)
+    return arrays.from_arrays_file(path)
+
+
 def from_pyg(data: Any, name: str) -> Dataset:
     """A dataset from a ``Data``, or from a sequence of them such as any dataset of torch_geometric."""
-    items = [data] if hasattr(data, "edge_index") else _items(data, name)
+    from torch_geometric.data import Data
+
+    items = [data] if isinstance(data, Data) else _items(data, name)
     if len(items) == 1:
         one = items[0]
         masks = all(getattr(one, f"{part}_mask", None) is not None for part in pyg.PARTS)

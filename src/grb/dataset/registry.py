@@ -10,7 +10,7 @@ from grb.catalogue import canonical
 from grb.errors import MissingDataset
 
 FILES = ("adj.npz", "features.npz", "labels.npz", "index.npz")
-EMBEDDED = ("synth-cora", "synth-tiny")
+EMBEDDED = ("synth-cora", "synth-tiny", "synth-graphs")
 REBUILT = {"flickr-rebuilt": "flickr", "reddit-rebuilt": "reddit"}
 
 

@@ -1,4 +1,4 @@
-"""Splits by number: those that a dataset comes with, stratified folds, or random ones; run r of a study has split r."""
+"""Splits by number: those that a dataset comes with, folds, random ones, difficulties; run r of a study has split r."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grb.dataset.partition import Split
+from grb.dataset.partition import DIFFICULTIES, Split
+from grb.dataset.split import difficulty_split
 from grb.errors import DataError
 
 # the paper's, so that folds are those of the published results
@@ -113,6 +114,32 @@ class Random:
         order = torch.randperm(self.items, generator=torch.Generator().manual_seed(_checked(number)))
         train, val, test = (part.sort().values for part in order.split(self._sizes()))
         return Split.build(train, val, {"full": test}, self.items)
+
+
+@dataclass(frozen=True, eq=False)
+class ByDegree:
+    """The papers' easy, medium and hard test nodes of any graph, drawn anew for every number.
+
+    Args:
+        degrees: Neighbours of every node, [n].
+        nodes: Those that may be in the split: others have no label.
+        seed: Of split 0; split r has this plus r.
+    """
+
+    degrees: Tensor
+    nodes: Tensor
+    seed: int = 0
+
+    @property
+    def words(self) -> str:
+        return f"easy, medium and hard by degree (60 / 10 / 3 x 10 %), seed {self.seed}"
+
+    def __call__(self, number: int) -> Split:
+        generator = np.random.default_rng(self.seed + _checked(number))
+        index = difficulty_split(self.degrees[self.nodes].numpy(), generator)
+        nodes = self.nodes.numpy()
+        bands: dict[str, np.ndarray] = {band: nodes[index[f"index_test_{band}"]] for band in DIFFICULTIES[:3]}  # type: ignore[literal-required]
+        return Split.build(nodes[index["index_train"]], nodes[index["index_val"]], bands, len(self.degrees))
 
 
 def _folds(labels: np.ndarray, count: int, seed: int) -> list[np.ndarray]:

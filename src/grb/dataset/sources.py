@@ -1,4 +1,4 @@
-"""The taxonomy paper's datasets: which class of torch_geometric or OGB reads each, where its raw files lie, how it is split."""
+"""Public datasets, most of them the taxonomy paper's: what reads each, where its raw files lie, how it is split."""
 
 from __future__ import annotations
 
@@ -81,6 +81,10 @@ def _ogb(name: str, title: str) -> Source:
     return Source("ogb", title, "graph", "predefined", name, name.replace("-", "_") if title == name else name)
 
 
+def _ogb_nodes(name: str, split: str) -> Source:
+    return Source("ogb", name, "node", "predefined", name, name.replace("-", "_"), options={"split": split})
+
+
 def _nx(name: str, title: str, bins: int) -> Source:
     return Source("nx", title, "graph", "folds", name, options={"bins": bins})
 
@@ -139,4 +143,8 @@ SOURCES: Mapping[str, Source] = {
     "lastfm-asia": _node("LastFMAsia", "LFMA", "random", None, "", "lastfm_asia.npz"),
     "deezer-europe": _node("DeezerEurope", "DzEu", "random", None, "", "deezer_europe.npz"),
     "flickr": _node("Flickr", "Flickr", "predefined", None, "", "adj_full.npz", "feats.npy"),
+    # not of that paper
+    "ogbn-arxiv": _ogb_nodes("ogbn-arxiv", "time"),
+    "ogbn-products": _ogb_nodes("ogbn-products", "sales_ranking"),
+    "ogbn-proteins": _ogb_nodes("ogbn-proteins", "species"),
 }

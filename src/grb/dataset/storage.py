@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -24,6 +24,9 @@ from grb.errors import DataError
 from grb.graph import Adjacency, Graph, adjacency_from_csr
 from grb.graph.files import read_npz, write_npz
 from grb.graph.validate import check_features, check_labels
+
+if TYPE_CHECKING:
+    from grb.dataset.dataset import Dataset
 
 Array = np.ndarray[Any, Any]
 PARTS = {
@@ -82,8 +85,10 @@ def read_features(directory: str | os.PathLike[str], n: int) -> Tensor:
 
 
 def index_arrays(parts: Mapping[str, Any]) -> dict[str, Array]:
-    """The arrays of an ``index.npz`` from the parts of a difficulty split; ``index_test`` is all test nodes."""
+    """The arrays of an ``index.npz`` from the parts of a split; ``index_test``, if not given, is all test nodes."""
     arrays = {str(key): np.asarray(ids) for key, ids in parts.items()}
+    if "index_test" in arrays:
+        return arrays
     tests = [arrays[PARTS[band]] for band in ("easy", "medium", "hard")]
     return {**arrays, "index_test": np.sort(np.concatenate(tests))}
 
@@ -104,6 +109,33 @@ def write_directory(directory: Path, graph: Graph, parts: Mapping[str, Any]) -> 
     write_npz(directory / "features.npz", {"data": graph.x.numpy()})
     write_npz(directory / "labels.npz", {"data": graph.y.numpy()})
     write_npz(directory / "index.npz", index_arrays(parts))
+
+
+def save(dataset: Dataset, directory: str | os.PathLike[str]) -> Path:
+    """Write any dataset of one graph as a directory in the layout of GRB, whole or not at all; its path is a name of it.
+
+    Features are written as they are used, so that they are not normalised again when they are read.
+    """
+    final = Path(directory)
+    if dataset.graph.ptr is not None:
+        raise DataError(f"'{dataset.name}' is a collection of graphs, but the layout of GRB has one graph")
+    if final.exists() and (not final.is_dir() or any(final.iterdir())):
+        raise DataError(f"{final} exists already; choose another place, or remove it")
+    parts = {"train": dataset.split.train, "val": dataset.split.val, **dataset.split.test}
+    graph = dataset.graph.with_features(dataset.features)
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(dir=final.parent, prefix=f".{final.name}.", suffix=".part"))
+    except OSError as error:
+        raise DataError(f"cannot write {final}: {error.strerror}; choose another place") from None
+    try:
+        write_directory(stage, graph, {PARTS[part]: ids.numpy() for part, ids in parts.items()})
+        _publish(stage, final, force=False)
+    except OSError as error:
+        raise DataError(f"cannot write {final}: {error.strerror}; choose another place") from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return final
 
 
 def place(name: str) -> Path:

@@ -15,6 +15,8 @@ from grb.graph import Graph
 class View:
     """A graph as one side sees it. Hidden labels are -1, hidden nodes are absent.
 
+    Where whole graphs are classified ``graph`` is a collection, and all ids below are those of graphs.
+
     Args:
         graph: The visible graph; ``graph.y`` holds the visible labels.
         train: Ids (in this graph) of the training nodes.
@@ -43,7 +45,8 @@ class View:
         """The graph that training sees, and the ids of the training nodes in it."""
         if not self.inductive:
             return self.graph, self.train
-        return self.graph.subgraph(self.train), torch.arange(len(self.train), device=self.train.device)
+        part = self.graph.subgraph if self.graph.ptr is None else self.graph.select
+        return part(self.train), torch.arange(len(self.train), device=self.train.device)
 
     def to(self, device: torch.device | str) -> View:
         return View(

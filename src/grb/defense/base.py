@@ -9,11 +9,13 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from grb.catalogue import POOL
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import GraphModel
-from grb.model.build import Settings, build
+from grb.model.build import Settings, build, for_task
 from grb.trainer import Epoch, Fit, fit
+from grb.trainer.graphs import fit_graphs
 
 
 class Defense(Protocol):
@@ -49,7 +51,9 @@ class Training:
         model = build(self.settings, view.graph.num_features, view.num_classes, generator).to(self.device)
         if torch.device(self.device).type != "cpu":
             generator = torch.Generator(self.device).manual_seed(seed)
-        result = fit(
+        self._check_task(model, view)
+        train = fit if view.graph.ptr is None else fit_graphs
+        result = train(
             model,
             view.to(self.device),
             optimizer=_adam(model, self.settings.lr),
@@ -62,6 +66,13 @@ class Training:
         if isinstance(model, GraphModel):
             model.trained_as = self.settings.model
         return model, result
+
+    def _check_task(self, model: nn.Module, view: View) -> None:
+        name, graphs = self.settings.model, view.graph.ptr is not None
+        if graphs != bool(getattr(model, "pools", False)):
+            own, wanted = ("graphs", "nodes") if not graphs else ("nodes", "graphs")
+            advice = f"'{for_task(name, 'graph')}' classifies graphs" if graphs else f"leave '{POOL}' out"
+            raise DataError(f"model '{name}' classifies {own}, but the dataset has {wanted} to classify; {advice}")
 
 
 def _adam(model: nn.Module, lr: float) -> torch.optim.Optimizer:

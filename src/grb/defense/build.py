@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from grb.catalogue import SUFFIXES, entries
+from grb.catalogue import POOL, SUFFIXES, entries
 from grb.defense.adversarial import AdversarialTraining, Start, training_attack
 from grb.defense.base import Training
 from grb.errors import DataError, UnknownName
-from grb.model.build import Settings, settings, split_name
+from grb.model.build import Settings, for_task, settings, split_name
 from grb.threat import Injection, injection_table
 
 # where injected features start in each kind of adversarial training
@@ -31,6 +31,8 @@ def build_defense(name: str, dataset: str, **changes: Any) -> Training:
     500
     """
     named = settings(name, dataset)
+    if split_name(name)[0].endswith(POOL):
+        for_task(name, "graph")  # refuses adversarial training
     outer = {key: changes.pop(key) for key in ("device", "on_epoch") if key in changes}
     given = {key: changes.pop(key) for key in FOR_ADVERSARIAL if key in changes}
     given = {key: value for key, value in given.items() if value is not None}

@@ -15,7 +15,7 @@ from grb.attack.base import AttackResult
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, adjacency_from_csr
-from grb.model.base import predict
+from grb.model.base import check_task, predict
 from grb.threat import Threat
 from grb.trainer.checkpoint import load_model
 
@@ -48,6 +48,7 @@ class _Evaluator:
         return self.dataset.graph.apply(change)
 
     def score(self, model: nn.Module, graph: Graph) -> float:
+        check_task(model, self.dataset)
         ids = self.targets
         labels = predict(model, graph)[ids]
         y = self.dataset.labels[ids]

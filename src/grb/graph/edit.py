@@ -15,6 +15,7 @@ from torch import Tensor
 from grb.errors import DataError
 from grb.graph.files import read_npz, write_npz
 from grb.graph.graph import Graph
+from grb.graph.pieces import in_blocks, owners
 from grb.graph.sparse import CSR, Pattern
 
 FORMAT = 1
@@ -32,7 +33,8 @@ class GraphEdit:
     """Edges added and dropped, nodes appended, feature rows replaced, in a graph of ``n`` nodes.
 
     Undirected edges are kept once, as (u, v) with u < v, in ascending order; the constructor puts them so.
-    Appended nodes have the ids ``n - cut``, ``n - cut + 1``, ...
+    Appended nodes have the ids ``n - cut``, ``n - cut + 1``, ...; in a collection they join the graph that their edges
+    lead to, see :mod:`~grb.graph.pieces`.
 
     Args:
         n: Nodes of the graph that this edits.
@@ -143,6 +145,8 @@ class GraphEdit:
                 f"the graphs have {before.num_features} and {after.num_features} features, but must have equal"
             )
         base = min(before.n, after.n)
+        if before.ptr is not None and before.n != after.n:
+            raise DataError("nodes of collections of different size cannot be matched by id; compare graph by graph")
         old, new = before.adj, after.adj
         old_edges, new_edges = old.edges(), new.edges()
         add = new_edges[:, ~old.has(new_edges) | (new_edges[1] >= base)]
@@ -225,26 +229,18 @@ def apply(edit: GraphEdit, graph: Graph) -> Graph:
     for rows in (edit.new_x, edit.set_x):
         if rows is not None and rows.shape[1] != graph.num_features:
             raise DataError(f"the edit has {rows.shape[1]} features per node, but the graph has {graph.num_features}")
-    _check_collection(edit, graph)
+    owner = None if graph.ptr is None else owners(graph, edit)
     adj = (
         graph.adj.edited(edit.add, edit.drop, base=edit.base, n=edit.n_after) if _touches_structure(edit) else graph.adj
     )
-    return Graph(adj, _edited_features(edit, graph.x), _edited_labels(edit, graph), graph.ptr)
+    x, y = _edited_features(edit, graph.x), _edited_labels(edit, graph)
+    if owner is None or not edit.num_new:
+        return Graph(adj, x, y, graph.ptr)
+    return in_blocks(adj, x, y, owner, graph.num_graphs)
 
 
 def _touches_structure(edit: GraphEdit) -> bool:
     return bool(edit.add.numel() or edit.drop.numel() or edit.num_new or edit.cut)
-
-
-def _check_collection(edit: GraphEdit, graph: Graph) -> None:
-    if graph.ptr is None:
-        return
-    if edit.num_new or edit.cut:
-        raise DataError("nodes cannot be appended to a collection; edit its graphs one by one (graphs(i, i + 1))")
-    owner = graph.owner
-    crossing = owner[edit.add[0]] != owner[edit.add[1]]
-    if crossing.any():
-        raise DataError(f"the edit joins two graphs of the collection by edge {edit.add[:, crossing][:, 0].tolist()}")
 
 
 def _edited_features(edit: GraphEdit, x: Tensor | CSR) -> Tensor | CSR:
@@ -262,7 +258,7 @@ def _edited_features(edit: GraphEdit, x: Tensor | CSR) -> Tensor | CSR:
 
 def _edited_labels(edit: GraphEdit, graph: Graph) -> Tensor | None:
     y = graph.y
-    if y is None or not (edit.num_new or edit.cut):
+    if y is None or not (edit.num_new or edit.cut) or len(y) != graph.n:
         return y
     hidden = y.new_full((edit.num_new, *y.shape[1:]), -1)
     return torch.cat([y[: edit.base], hidden])

@@ -115,6 +115,19 @@ class Graph:
             y = y[start:stop] if len(y) == self.n and self.n != self.num_graphs else y[first:last]
         return Graph(self.adj.subgraph(nodes), _rows(self.x, nodes), y, ptr[first : last + 1] - start)
 
+    def select(self, ids: Tensor) -> Graph:
+        """The graphs ``ids`` of a collection in that order, as a collection."""
+        if self.ptr is None:
+            raise DataError("this is a single graph, but graphs are selected from a collection; use subgraph(nodes)")
+        ids = check_ids(ids, self.num_graphs, "a selection of graphs")
+        sizes = self.ptr.diff()[ids]
+        ptr = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+        nodes = torch.arange(int(ptr[-1])) + torch.repeat_interleave(self.ptr[ids] - ptr[:-1], sizes)
+        y = self.y
+        if y is not None:
+            y = y[nodes] if len(y) == self.n and self.n != self.num_graphs else y[ids]
+        return Graph(self.adj.subgraph(nodes), _rows(self.x, nodes), y, ptr)
+
     def with_features(self, x: Tensor | CSR) -> Graph:
         return replace(self, x=x)
 

@@ -200,7 +200,9 @@ def _symmetrised(
             "given the larger",
         )
         return keys, np.maximum(weights, weights[order])
-    union = np.union1d(keys, mirrored)
+    # sorted and compared, because np.union1d hashes since numpy 2.3, which takes seconds for a million keys
+    union = np.sort(np.concatenate([keys, mirrored]))
+    union = union[np.concatenate([[True], union[1:] != union[:-1]])]
     _mend(notes, mode, len(union) - len(keys), "edges without their reverse", "made undirected")
     if weights is not None:
         full = np.zeros(len(union), dtype=weights.dtype)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -11,8 +13,13 @@ from torch import Tensor, nn
 
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Adjacency
+from grb.model.base import evaluating
+from grb.model.counted import Counting, reweighted, tried
+
+log = logging.getLogger(__name__)
 
 Style = Literal["pyg", "adj", "dgl", "cogdl"]
+Weights = Literal["presence", "own"]
 # what a layer keeps of the last graph it saw; on an edited one that would be wrong
 _CACHES = ("_cached_edge_index", "_cached_adj_t", "_cached_x", "_cached_h")
 _WEIGHTS = ("edge_weight", "edge_weights", "eweight", "weights", "weight")
@@ -24,6 +31,8 @@ def wrap(
     style: Style | None = None,
     edge_weight: str | bool | None = None,
     call: Callable[..., Any] | None = None,
+    self_loops: bool = False,
+    weights: Weights = "presence",
 ) -> Wrapped:
     """A module of another library as a model that attacks, defenses and evaluators of grb accept.
 
@@ -33,8 +42,14 @@ def wrap(
             (``x`` and the adjacency as a sparse tensor), ``dgl`` (``graph, x``) or ``cogdl`` (``graph``). Guessed from the
             names of its arguments if not given.
         edge_weight: Name of the argument that takes a weight per edge, or False if it takes none; looked for if not given.
-            Attacks that follow gradients of edges need it.
+            Attacks that follow gradients of edges need it. A CogDL graph carries its weights, so that there is no name to
+            give; whether the module uses them is seen when gradients are asked for.
         call: Called instead of ``module.forward``, with the same arguments.
+        self_loops: Add a self-loop of weight one to every node, for a module that was trained on such graphs and does not
+            add them itself: most of DGL and CogDL (``dgl.add_self_loop``, ``graph.add_remaining_self_loops``).
+        weights: What a weight of an edge means to a module that divides by the number of edges. ``presence``: how much of
+            the edge there is, zero being none, which attacks on edges need (:mod:`grb.model.counted`). ``own``: whatever
+            the module makes of it, for a module that was trained on a graph with weights of its own.
 
     >>> class Mean(nn.Module):
     ...     def forward(self, x, adj):
@@ -53,7 +68,30 @@ def wrap(
     elif style not in get_args(Style):
         raise UnknownName("style", str(style), get_args(Style), advice=f"Allowed: {', '.join(get_args(Style))}.")
     batch = "batch" in arguments and arguments["batch"].default is inspect.Parameter.empty
-    return Wrapped(module, style, _weight_name(module, names, edge_weight), call, batch=batch)
+    if weights not in get_args(Weights):
+        raise UnknownName(
+            "weights", str(weights), get_args(Weights), advice=f"Allowed: {', '.join(get_args(Weights))}."
+        )
+    weight = _weight_name(module, names, edge_weight)
+    if style == "cogdl" and edge_weight is not False:
+        weight = "edge_weight"
+    return Wrapped(module, style, weight, call, batch=batch, self_loops=self_loops, weights=weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A graph for a foreign module: one edge per entry, ascending by row and column, and what its library made of them."""
+
+    rows: Tensor
+    columns: Tensor
+    values: Tensor | None
+    n: int
+    graph: Any
+
+    @property
+    def entries(self) -> tuple[Tensor, Tensor, Tensor, int]:
+        assert self.values is not None
+        return self.rows, self.columns, self.values, self.n
 
 
 class Wrapped(nn.Module):
@@ -67,9 +105,15 @@ class Wrapped(nn.Module):
         call: Callable[..., Any] | None = None,
         *,
         batch: bool = False,
+        self_loops: bool = False,
+        weights: Weights = "presence",
     ) -> None:
         super().__init__()
         self.module, self.style, self.edge_weight, self.call, self.batch = module, style, edge_weight, call, batch
+        self.self_loops, self.weights = self_loops, weights
+        self._follows = False  # weights are known to reach the logits; for CogDL, whose modules do not tell
+        self._counting: Counting | None = None
+        self._made_dense: tuple[CSR, Tensor] | None = None
 
     @property
     def has_edge_gradients(self) -> bool:
@@ -79,52 +123,103 @@ class Wrapped(nn.Module):
     def prepare(self, adj: Adjacency) -> Any:
         """The graph as the module wants it, made once."""
         rows, columns, values = self._entries(adj)
-        if self.style == "pyg":
-            return torch.stack([rows, columns]), values
         if self.style == "adj":
             weights = torch.ones(len(rows), device=rows.device) if values is None else values
             return torch.sparse_coo_tensor(
                 torch.stack([rows, columns]), weights, (adj.n, adj.n), is_coalesced=True, check_invariants=True
             )
-        if self.style == "dgl":
-            from grb.model.dgl import graph_of
-
-            return graph_of(rows, columns, adj.n), values
-        from grb.model.cogdl import graph_of as cogdl_graph_of
-
-        return cogdl_graph_of(rows, columns, values, adj.n)
+        return self._made(rows, columns, values, adj.n)
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
         """Logits, [n, classes]."""
-        features = x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1])
+        features = x if isinstance(x, Tensor) else self._dense(x)
         self._forget()
-        run = self.call or self.module
         if self.style == "adj":
-            return _logits(run(features, op))
-        if self.style == "cogdl":
-            from grb.model.cogdl import with_features
+            return _logits((self.call or self.module)(features, op))
+        values = op.values
+        if values is None:
+            return self._run(features, op)
+        if self.weights == "presence":
+            if self._counting is None:
+                self._counting = self._tried(features)
+            op = replace(op, values=reweighted(self._counting, *op.entries))
+        logits = self._run(features, op)
+        if self.style == "cogdl" and values.requires_grad and torch.is_grad_enabled() and not self._follows:
+            if not _depends(logits, values):
+                raise DataError(self._unweighted())
+            self._follows = True
+        return logits
 
-            return _logits(run(with_features(op, features)))
-        graph, values = op
-        more = {self.edge_weight: values} if self.edge_weight is not None and values is not None else {}
+    def _dense(self, x: CSR) -> Tensor:
+        """Sparse features as the other libraries want them, made once."""
+        if self._made_dense is None or self._made_dense[0] is not x:
+            self._made_dense = (x, x @ torch.eye(x.shape[1]))
+        return self._made_dense[1]
+
+    def _made(self, rows: Tensor, columns: Tensor, values: Tensor | None, n: int) -> Prepared:
+        if self.style == "pyg":
+            return Prepared(rows, columns, values, n, torch.stack([rows, columns]))
+        if self.style == "dgl":
+            from grb.model.dgl import graph_of
+
+            return Prepared(rows, columns, values, n, graph_of(rows, columns, n))
+        return Prepared(rows, columns, values, n, None)
+
+    def _run(self, features: Tensor, op: Prepared) -> Tensor:
+        run = self.call or self.module
+        if self.style == "cogdl":
+            from grb.model.cogdl import graph_of
+
+            if op.values is not None and op.values.requires_grad and not features.requires_grad:
+                # its fast product has no gradients of weights, and is used unless the features have some
+                features = features.detach().requires_grad_(torch.is_grad_enabled())
+            # a new graph for every pass, because CogDL normalises its weights in place
+            return _logits(run(graph_of(op.rows, op.columns, op.values, features)))
+        more = {self.edge_weight: op.values} if self.edge_weight is not None and op.values is not None else {}
         if self.batch:  # it insists on hearing that all nodes are of one graph
             more["batch"] = torch.zeros(len(features), dtype=torch.int64, device=features.device)
-        return _logits(run(features, graph, **more) if self.style == "pyg" else run(graph, features, **more))
+        return _logits(run(features, op.graph, **more) if self.style == "pyg" else run(op.graph, features, **more))
+
+    def _tried(self, features: Tensor) -> Counting:
+        """How the module counts edges of weight zero; see :mod:`grb.model.counted`."""
+
+        def run(kind: Counting, x: Tensor, rows: Tensor, columns: Tensor, values: Tensor) -> Tensor:
+            entries = _with_loops(rows, columns, values, len(x)) if self.self_loops else (rows, columns, values)
+            op = self._made(*entries, len(x))
+            return self._run(x.requires_grad_(), replace(op, values=reweighted(kind, *op.entries)))
+
+        try:
+            with evaluating(self), torch.enable_grad():
+                found = tried(run, features.shape[1], features)
+        except Exception as error:  # whatever a foreign module says to a graph of eight nodes
+            log.debug("%s does not take a small graph: %s", type(self.module).__name__, error)
+            found = None
+        self._forget()
+        if found is None:
+            log.warning(
+                "%s takes an edge of weight zero for an edge, so that attacks which follow gradients of edges may be weaker "
+                "on it than on others; attack it from a surrogate too",
+                type(self.module).__name__,
+            )
+        return found or "none"
 
     def _entries(self, adj: Adjacency) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Rows, columns and weights of all entries; weights only where the module takes any."""
+        """Rows, columns and weights of all entries, ascending; weights only where the module takes any."""
         rows, columns, values = adj.pattern.row_ids.long(), adj.pattern.indices.long(), adj.values
-        if values is None or self.has_edge_gradients:
-            return rows, columns, values
-        if values.requires_grad:
-            raise DataError(
-                f"{type(self.module).__name__} takes no weights of edges, so that it has no gradients with respect to them; "
-                "use an attack without such gradients (dice, flip, rnd, or an injection), or a surrogate"
-            )
-        present = values != 0
-        if not (values[present] == 1).all():
-            raise DataError(f"{type(self.module).__name__} takes no weights of edges, but the graph has some")
-        return rows[present], columns[present], None
+        if values is not None and not self.has_edge_gradients:
+            if values.requires_grad:
+                raise DataError(self._unweighted())
+            present = values != 0
+            if not (values[present] == 1).all():
+                raise DataError(f"{type(self.module).__name__} takes no weights of edges, but the graph has some")
+            rows, columns, values = rows[present], columns[present], None
+        return _with_loops(rows, columns, values, adj.n) if self.self_loops else (rows, columns, values)
+
+    def _unweighted(self) -> str:
+        return (
+            f"{type(self.module).__name__} takes no weights of edges, so that it has no gradients with respect to them; "
+            "use an attack without such gradients (dice, flip, rnd, or an injection), or a surrogate"
+        )
 
     def _forget(self) -> None:
         """Drop what layers kept of another graph."""
@@ -135,6 +230,23 @@ class Wrapped(nn.Module):
 
     def __repr__(self) -> str:
         return f"Wrapped({type(self.module).__name__}, style={self.style!r}, edge_weight={self.edge_weight!r})"
+
+
+def _with_loops(rows: Tensor, columns: Tensor, values: Tensor | None, n: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """With the entry (i, i) of weight one for every node, in its place among the others."""
+    nodes = torch.arange(n, device=rows.device)
+    order = torch.argsort(torch.cat([rows, nodes]) * n + torch.cat([columns, nodes]))
+    if values is not None:
+        values = torch.cat([values, values.new_ones(n)])[order]
+    return torch.cat([rows, nodes])[order], torch.cat([columns, nodes])[order], values
+
+
+def _depends(logits: Tensor, values: Tensor) -> bool:
+    """Whether a gradient of the logits comes through to the weights."""
+    if not logits.requires_grad:
+        return False
+    (found,) = torch.autograd.grad(logits.sum(), values, retain_graph=True, allow_unused=True)
+    return found is not None
 
 
 def _logits(value: Any) -> Tensor:

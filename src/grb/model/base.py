@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.layers import Dropout
+
+if TYPE_CHECKING:
+    from grb.dataset import Dataset
 
 State = tuple[Tensor, ...]
 
@@ -54,6 +57,11 @@ class Mix:
 
     apply: Callable[[CSR, State, State], State]
     op: int = 0
+
+
+@dataclass(frozen=True)
+class Pool(Rows):
+    """A step that sees all rows of a graph at once, such as a mean over them; where rows were left out, they must come back."""
 
 
 Stage = Rows | Propagate | Mix
@@ -164,10 +172,14 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def predict(model: nn.Module, graph: Graph) -> Tensor:
-    """Logits of every node in evaluation mode, [n, classes]; a model made for other features is refused."""
+    """Logits of every node in evaluation mode, [n, classes]; a model made for other features is refused.
+
+    A model that pools (``pools = True``) takes the boundaries of a collection too and gives a row for every graph.
+    """
     check_features(model, graph)
+    bounds = (graph.ptr,) if getattr(model, "pools", False) else ()
     with evaluating(model):
-        logits: Tensor = model(graph.x, prepare(model, graph.adj))
+        logits: Tensor = model(graph.x, prepare(model, graph.adj), *bounds)
     return logits
 
 
@@ -178,6 +190,17 @@ def check_features(model: nn.Module, graph: Graph) -> None:
         raise DataError(
             f"the model is a {model.name} for {needed} features, but the graph has {graph.num_features}; "
             "give it the dataset it was trained on"
+        )
+
+
+def check_task(model: nn.Module, dataset: Dataset) -> None:
+    """Refuse a model of nodes where graphs are classified, and the other way round."""
+    pools = bool(getattr(model, "pools", False))
+    if pools != (dataset.task == "graph"):
+        own, wanted = ("graphs", "nodes") if pools else ("nodes", "graphs")
+        name = getattr(model, "name", type(model).__name__)
+        raise DataError(
+            f"the model '{name}' classifies {own}, but '{dataset.name}' has {wanted} to classify; grb.train makes one that fits"
         )
 
 

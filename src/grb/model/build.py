@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from grb.catalogue import SUFFIXES, canonical, preset, resolve, undefended
+from grb.catalogue import POOL, SUFFIXES, canonical, preset, resolve, undefended
 from grb.errors import DataError
 
 # datasets without a table of their own are trained with the settings of grb-cora
@@ -68,6 +68,8 @@ def settings(name: str, dataset: str) -> Settings:
     full = "+".join([base, *(suffix for suffix in SUFFIXES if suffix in suffixes)])
     norm = "ln" in suffixes
     norm_param = {"layer_norm": True} if norm else {}
+    if base.endswith(POOL):
+        return _of_graphs(full, base, norm_param)
     tables = preset("models")
     own = undefended(base)
     plain = f"{own}+ln" if norm else own
@@ -80,6 +82,31 @@ def settings(name: str, dataset: str) -> Settings:
     if own == "mlp":
         hidden = hidden[:1]
     return Settings(full, {"hidden_features": hidden, **row, **norm_param}, lr, **tables["training"])
+
+
+def _of_graphs(full: str, base: str, norm: dict[str, Any]) -> Settings:
+    tables = preset("graphs")
+    row = dict(tables["models"].get(base) or tables["models"]["default"])
+    lr, hidden = row.pop("lr"), list(row.pop("hidden"))
+    return Settings(full, {"hidden_features": hidden, **row, **norm}, lr, **tables["training"])
+
+
+def for_task(name: str, task: str) -> str:
+    """A model's name for nodes or for graphs: on graphs, a model of nodes is pooled.
+
+    >>> for_task("gin+ln", "graph"), for_task("gin", "node")
+    ('gin-pool+ln', 'gin')
+    """
+    base, plus, rest = name.partition("+")
+    if task == "graph" and any(suffix.lower().startswith("at") for suffix in rest.split("+")):
+        raise DataError(f"'{name}' asks for adversarial training, which is for models of nodes; leave '+at' out")
+    if (task == "graph") == base.lower().endswith(POOL):
+        return name
+    if task != "graph":
+        raise DataError(f"model '{name}' classifies graphs, but this dataset has nodes to classify; leave '{POOL}' out")
+    if ":" in base:
+        return name
+    return f"{base}{POOL}{plus}{rest}"
 
 
 def build(chosen: Settings, in_features: int, out_features: int, generator: torch.Generator | None = None) -> nn.Module:

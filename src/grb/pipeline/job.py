@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -24,18 +24,20 @@ class DataRef:
         fingerprint: Of the dataset as it was planned; a worker that loads another one refuses.
         chain: Keys of attack jobs whose edits are applied, and perturbations, in this order.
         data_dir: Where the files were found if not on the usual path; not part of the key.
+        split: Which of the dataset's splits or folds; None for a dataset with one split.
     """
 
     dataset: str
     fingerprint: str
     chain: tuple[str | Spec, ...] = ()
     data_dir: str | None = field(default=None, compare=False)
+    split: int | None = None
 
     def with_edit(self, key: str) -> DataRef:
-        return DataRef(self.dataset, self.fingerprint, (*self.chain, key), self.data_dir)
+        return replace(self, chain=(*self.chain, key))
 
     def perturbed(self, spec: Spec) -> DataRef:
-        return DataRef(self.dataset, self.fingerprint, (*self.chain, spec), self.data_dir)
+        return replace(self, chain=(*self.chain, spec))
 
     @property
     def edits(self) -> tuple[str, ...]:
@@ -95,7 +97,8 @@ class Job:
     def label(self) -> str:
         """What it is, in a few words."""
         changed = "".join(f" {spec.label}" for spec in self.data.perturbations)
-        where = f"{self.data.dataset}{changed}" + (f" {self.mode}" if self.mode else "")
+        fold = "" if self.data.split is None else f" split {self.data.split}"
+        where = f"{self.data.dataset}{changed}{fold}" + (f" {self.mode}" if self.mode else "")
         return f"{self.kind} {self.spec.label} on {where}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:
@@ -107,6 +110,7 @@ class Job:
                 "dataset": self.data.dataset,
                 "fingerprint": self.data.fingerprint,
                 "chain": [link if isinstance(link, str) else link.plain() for link in self.data.chain],
+                **({} if self.data.split is None else {"split": self.data.split}),
             },
             "method": plain(self.method),
             "inputs": dict(self.inputs),
@@ -128,7 +132,13 @@ class Job:
             return cls(
                 kind=values["kind"],
                 spec=Spec(str(spec["name"]), dict(spec["params"])),
-                data=DataRef(data["dataset"], data["fingerprint"], tuple(map(_link, data["chain"])), data_dir),
+                data=DataRef(
+                    data["dataset"],
+                    data["fingerprint"],
+                    tuple(map(_link, data["chain"])),
+                    data_dir,
+                    int(data["split"]) if "split" in data else None,
+                ),
                 method=dict(values["method"]),
                 inputs={str(role): str(key) for role, key in values["inputs"].items()},
                 mode=values["mode"],

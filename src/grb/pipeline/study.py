@@ -1,25 +1,20 @@
-"""A study: the jobs of a recipe, where each measurement lies in the store, and the board that they make."""
+"""A study: the jobs of a recipe, and where each measurement lies in the store."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from importlib import resources
 from typing import Any
 
-import numpy as np
 import torch
 
-from grb.attack.build import build_attack
+from grb.attack.build import build_attack, graph_limits
 from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
-from grb.evaluator.matrix import CLEAN, Board, Row, build_board
-from grb.model.build import build, settings, split_name
+from grb.evaluator.matrix import CLEAN
+from grb.model.build import build, for_task, settings, split_name
 from grb.perturb import build_perturbation
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile import column, corruption_spec
@@ -27,7 +22,7 @@ from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
 from grb.pipeline.submission import Card, card_of
-from grb.pipeline.work import read_threat, threat_values, unpack_bits
+from grb.pipeline.work import read_threat, threat_values
 from grb.threat import Injection, Modification, Threat
 
 # surrogates are other models than any victim, also where both are a GCN
@@ -108,6 +103,8 @@ def plan(
             join; defenses meet every attack, attacks meet every defense.
     """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
+    if dataset.task == "graph":
+        return _plan_folds(recipe, dataset, threads, device, data_dir)
     planner = _Planner(recipe, dataset, threads, device, data_dir)
     joined = planner.joining(submitted)
     victims = {**planner.victims(), **planner.submitted_victims(joined)}
@@ -118,6 +115,28 @@ def plan(
         *planner.submitted_attacks(joined, victims),
     ]
     return Study(recipe, dataset, planner.jobs, tuple(places), {card.label: card for _, card in joined})
+
+
+def _plan_folds(recipe: Recipe, dataset: Dataset, threads: int, device: str, data_dir: str | None) -> Study:
+    """Graphs to classify: training r of every victim is on split r and meets the attacks on the test graphs of that split."""
+    if recipe.scenario == CORRUPTION:
+        raise DataError(
+            f"recipe '{recipe.name}' perturbs '{dataset.name}', whose graphs are classified; corruption is for nodes, "
+            "`grb taxonomy run` perturbs collections"
+        )
+    if dataset.scheme is None and recipe.victims > 1:
+        raise DataError(f"dataset '{dataset.name}' has one split, but the recipe asks for victims={recipe.victims}")
+    jobs: dict[str, Job] = {}
+    places: list[Place] = []
+    for fold in range(recipe.victims):
+        number = None if dataset.scheme is None else fold
+        own = dataset if number is None else dataset.with_split(number)
+        planner = _Planner(replace(recipe, victims=1, seed=recipe.seed + fold), own, threads, device, data_dir, number)
+        victims = planner.victims()
+        found = [*planner.clean(victims), *planner.transfer(victims), *planner.white_box(victims)]
+        places += [replace(place, victim=fold) for place in found]
+        jobs |= planner.jobs
+    return Study(recipe, dataset, jobs, tuple(places))
 
 
 def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | None = None) -> tuple[Study, Study]:
@@ -149,9 +168,17 @@ def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | 
 
 
 class _Planner:
-    def __init__(self, recipe: Recipe, dataset: Dataset, threads: int, device: str, data_dir: str | None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        dataset: Dataset,
+        threads: int,
+        device: str,
+        data_dir: str | None,
+        split: int | None = None,
+    ) -> None:
         self.recipe, self.dataset = recipe, dataset
-        self.data = DataRef(dataset.name, dataset.fingerprint(), data_dir=data_dir)
+        self.data = DataRef(dataset.name, dataset.fingerprint(), data_dir=data_dir, split=split)
         self.common: dict[str, Any] = {"threads": threads, "device": device}
         self.jobs: dict[str, Job] = {}
         self.built: dict[str, tuple[Spec, Any, int]] = {}
@@ -167,13 +194,17 @@ class _Planner:
     def victims(self) -> dict[tuple[str, int], str]:
         """Keys of all trainings by defense and number; the slowest first, so that no worker is left alone with one."""
         recipe = self.recipe
-        listed = {spec.label: spec for spec in [*map(_defense, recipe.defenses), *map(Spec, BASELINES)]}.values()
+        listed = {spec.label: spec for spec in map(self.model, [*recipe.defenses, *map(Spec, BASELINES)])}.values()
         ordered = sorted(listed, key=lambda spec: "+at" not in spec.name)
         return {
             (spec.label, number): self.fit(spec, recipe.seed + number)
             for number in range(recipe.victims)
             for spec in ordered
         }
+
+    def model(self, spec: Spec) -> Spec:
+        """Under the catalogue's own spelling, so that an alias is the same job; on graphs, models of nodes are pooled."""
+        return replace(spec, name=settings(for_task(spec.name, self.dataset.task), "").model)
 
     def joining(self, submitted: Iterable[Record]) -> list[tuple[Job, Card]]:
         """Submissions that this board can show."""
@@ -253,7 +284,7 @@ class _Planner:
 
     def transfer(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
         recipe = self.recipe
-        attacks, surrogates = [*map(_attack, recipe.attacks)], [*map(_defense, recipe.surrogates)]
+        attacks, surrogates = [*map(_attack, recipe.attacks)], [*map(self.model, recipe.surrogates)]
         several = len(surrogates) > 1
         needs = {spec.label: getattr(resolve("attack", spec.name), "needs_model", True) for spec in attacks}
         for repeat in range(recipe.repeats):
@@ -323,11 +354,6 @@ class _Planner:
         return self.add(Job("score", Spec("score"), data, inputs={"model": model}, mode=mode, **self.common))
 
 
-def _defense(spec: Spec) -> Spec:
-    """Under the catalogue's own spelling, so that an alias is the same job."""
-    return replace(spec, name=settings(spec.name, "").model)
-
-
 def _attack(spec: Spec) -> Spec:
     return spec if ":" in spec.name else replace(spec, name=canonical("attack", spec.name))
 
@@ -346,7 +372,9 @@ def _iterative(spec: Spec, dataset: str) -> bool:
 
 
 def default_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
-    """The paper's limits for a dataset and difficulty."""
+    """The paper's limits for a dataset and difficulty; ours for every graph where graphs are classified."""
+    if dataset.task == "graph":
+        return graph_limits(scenario, dataset)
     if scenario == "injection":
         return Injection.preset(dataset.name, mode)
     return Modification.preset(dataset.name, len(dataset.test_ids(mode)), dataset.feature_range)
@@ -363,114 +391,3 @@ def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     if "edges" in changes:  # instead of a share of them
         values.pop("edge_ratio", None)
     return read_threat({**values, **changes})
-
-
-def rows(study: Study, store: Store) -> Iterator[Row]:
-    """Every measurement that the store has."""
-    known: dict[str, Record] = {}
-
-    def read(key: str) -> Record:
-        if key not in known:
-            known[key] = store.read(key)
-        return known[key]
-
-    sizes = {mode: len(study.dataset.test_ids(mode)) for mode in study.recipe.modes if mode in study.dataset.split.test}
-    for place in study.places:
-        if not store.has(place.score):
-            continue
-        record = store.read(place.score)
-        facts = _facts(place, record, read, store)
-        for mode in place.modes:
-            if mode not in record.result["accuracy"]:
-                continue
-            yield Row(
-                attack=place.attack,
-                defense=place.defense,
-                mode=mode,
-                repeat=place.repeat,
-                victim=place.victim,
-                accuracy=record.result["accuracy"][mode],
-                changed=record.result["changed"][mode],
-                knowledge=place.knowledge,  # type: ignore[arg-type]
-                correct=_bits(record.result["correct"].get(mode), sizes[mode]),
-                facts=facts,
-                outside=place.outside,
-            )
-
-
-def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, Any]:
-    """What a reader asks of a cell: which jobs, which seeds, what it took."""
-    job = record.job
-    victim = read(job.inputs["model"])
-    facts: dict[str, Any] = {
-        "score": job.key,
-        "victim": victim.key,
-        "victim_seed": victim.job.seed,
-        "victim_seconds": victim.provenance["cpu_seconds"],
-        "parameters": victim.result.get("parameters"),
-        "threads": job.threads,
-        "repeat": place.repeat,
-    }
-    if job.data.edits:
-        attack = read(job.data.edits[-1])
-        facts |= {
-            "attack": attack.key,
-            "attack_seed": attack.job.seed,
-            "attack_seconds": attack.result["cpu_seconds"],
-            "attack_megabytes": attack.provenance["peak_megabytes"],
-            "attack_steps": attack.result["steps"],
-            "edit_bytes": attack.objects["edit"]["bytes"],
-            "budget": attack.result["budget"],
-            "threat": attack.job.extra["threat"],
-            "surrogate": place.surrogate,
-            "notes": attack.result["notes"],
-        }
-    return facts
-
-
-def _bits(text: str | None, count: int) -> np.ndarray[Any, Any] | None:
-    return None if text is None else unpack_bits(text, count)
-
-
-def board(study: Study, store: Store) -> Board:
-    """The leaderboard of a study, from whatever the store has of it."""
-    recipe = study.recipe
-    measured = list(rows(study, store))
-    total = sum(len(place.modes) for place in study.places)
-    return build_board(
-        measured,
-        dataset=study.dataset.name,
-        scenario=recipe.scenario,
-        modes=recipe.modes,
-        paper=paper_table(recipe.paper) if recipe.paper else None,
-        meta={
-            "title": recipe.title or recipe.name,
-            "recipe": recipe.name,
-            "synthetic": study.dataset.synthetic,
-            "repeats": recipe.repeats,
-            "victims": recipe.victims,
-            "measured": len(measured),
-            "planned": total,
-            "fingerprint": study.dataset.fingerprint(),
-            **({"cards": {name: card.shown() for name, card in study.cards.items()}} if study.cards else {}),
-        },
-    )
-
-
-@cache
-def paper_table(dataset: str) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Accuracy and std in per cent of Tables 13 to 17 of the GRB paper by (attack, defense, mode)."""
-    text = resources.files("grb").joinpath("presets").joinpath("leaderboards.csv").read_text("utf-8")
-    letters = dict(zip("EMHF", ("easy", "medium", "hard", "full"), strict=True))
-    lines = (line for line in io.StringIO(text) if not line.startswith("#"))
-    table = {
-        (row["attack"].lower(), row["defense"].lower(), letters[row["difficulty"]]): (
-            float(row["accuracy"]),
-            float(row["std"] or 0),
-        )
-        for row in csv.DictReader(lines)
-        if row["dataset"] == dataset and row["difficulty"] in letters
-    }
-    if not table:
-        raise DataError(f"the paper has no leaderboard of '{dataset}'")
-    return table

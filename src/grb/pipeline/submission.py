@@ -202,6 +202,8 @@ def check(path: str | os.PathLike[str], card: Card, dataset: Dataset, threat: Th
     """
     if card.dataset != dataset.name:
         raise DataError(f"the card is for dataset '{card.dataset[:60]}', but this is '{dataset.name}'")
+    if dataset.task == "graph":
+        raise DataError(f"'{dataset.name}' has graphs to classify, in folds; submissions are for datasets of nodes")
     path = Path(path)
     wanted = ".npz" if card.kind == "attack" else ".safetensors"
     if path.suffix != wanted and path.suffix in (".npz", ".safetensors"):

@@ -97,7 +97,7 @@ class Worker:
             "val_score": fit.best_score,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
         }
-        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed}
+        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
         return result, {"weights": self.store.take(lambda path: save_model(model, path, **meta), ".safetensors")}
 
     def _attack(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -118,6 +118,7 @@ class Worker:
             "notes": list(done.notes),
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
+        meta |= _split(job)
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -169,7 +170,7 @@ class Worker:
                 f"dataset '{ref.dataset}' has fingerprint {found[:12]}, but the job was planned for "
                 f"{ref.fingerprint[:12]}; plan again"
             )
-        return dataset
+        return dataset if ref.split is None else dataset.with_split(ref.split)
 
     def _model(self, key: str) -> nn.Module:
         def load() -> nn.Module:
@@ -252,19 +253,28 @@ def _check_method(job: Job, built: Any) -> None:
         raise IntegrityError(f"'{job.spec.name}' has other presets here than where the job was planned; plan again")
 
 
+def _split(job: Job) -> dict[str, int]:
+    return {} if job.data.split is None else {"split": job.data.split}
+
+
 def _device(job: Job) -> str:
     return job.device
 
 
 def _labels(model: nn.Module, graph: Graph) -> Tensor:
-    """The label that a model gives every node, -1 where it says NaN; one that breaks the rules of the house is refused."""
+    """The label that a model gives every node, or graph if it pools; -1 where it says NaN.
+
+    A model that breaks the rules of the house is refused.
+    """
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     lent = graph.to(device)
     before = None if _is_ours(model) else _values(lent).clone()
     logits: Any = predict(model, lent)
-    if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != graph.n or not logits.shape[1]:
+    pools = bool(getattr(model, "pools", False))
+    rows, what = (graph.num_graphs, "graphs") if pools else (graph.n, "nodes")
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != rows or not logits.shape[1]:
         shape = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise DataError(f"the model gives {shape}, but one row of logits for each of {graph.n} nodes is needed")
+        raise DataError(f"the model gives {shape}, but one row of logits for each of {rows} {what} is needed")
     if before is not None and not torch.equal(before, _values(lent)):
         raise DataError("the model changes its input in place; it must copy what it wants to change")
     logits = logits.cpu()

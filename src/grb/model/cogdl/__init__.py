@@ -6,19 +6,19 @@ from typing import Any
 
 from torch import Tensor
 
-from grb.errors import require
+from grb.errors import MissingExtra
+
+# what tests/model/test_bridges.py installs and runs; cogdl 0.6 imports grave, which later versions of matplotlib break
+INSTALL = 'pip install cogdl==0.6 "matplotlib<3.9"'
 
 
-def graph_of(rows: Tensor, columns: Tensor, values: Tensor | None, n: int) -> Any:
-    """A CogDL graph with an edge for every entry."""
-    data = require("cogdl.data", extra="all", what="a CogDL model")
-    graph = data.Graph(edge_index=(rows, columns), num_nodes=n)
+def graph_of(rows: Tensor, columns: Tensor, values: Tensor | None, x: Tensor) -> Any:
+    """A CogDL graph with an edge for every entry and these features."""
+    try:
+        from cogdl.data import Graph
+    except (ImportError, OSError) as error:
+        raise MissingExtra(f"a CogDL model needs cogdl.data. Install it with: {INSTALL}") from error
+    graph = Graph(x=x, edge_index=(rows, columns), num_nodes=len(x))
     if values is not None:
         graph.edge_weight = values
-    return graph
-
-
-def with_features(graph: Any, x: Tensor) -> Any:
-    """The same graph with these features."""
-    graph.x = x
     return graph

@@ -1,0 +1,180 @@
+"""What is in a dataset, what was wrong with it, and what was chosen: one value for a table, for JSON and for tests."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from grb.dataset.choices import Choices, Prepared, Problem, edge_facts, look, missing_features
+from grb.dataset.dataset import Dataset
+from grb.dataset.given import Given
+from grb.graph import CSR
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
+# a class with fewer members is hardly learnt, and may be missing in a part of a split
+FEW = 10
+# a thousand steps of 0.01
+WIDE = 10.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Facts of a dataset after all choices, and the problems that led to them.
+
+    Args:
+        name: Of the dataset.
+        input: Counts of the arrays as given: edges listed, self-loops, listed again, one-way, NaN.
+        facts: Of the graph that models see; empty if the input was refused.
+        problems: What has more than one remedy, and the one that was taken.
+        warnings: What has no remedy here, but is worth knowing.
+        notes: What reading has decided.
+    """
+
+    name: str
+    input: dict[str, Any]
+    facts: dict[str, Any]
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a dataset to use."""
+        return bool(self.facts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        listed = [{**asdict(problem), "instead": list(problem.others)} for problem in self.problems]
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "input": self.input,
+            "facts": self.facts,
+            "problems": listed,
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+
+def report(prepared: Prepared) -> Report:
+    """On a dataset that was made."""
+    given, dataset = prepared.given, prepared.dataset
+    facts = _facts(dataset, given)
+    return Report(
+        dataset.name, _input(given), facts, prepared.problems, tuple(_warnings(facts, dataset)), tuple(given.notes)
+    )
+
+
+def refused(given: Given, choices: Choices) -> Report:
+    """On arrays of which no dataset is made, because a choice is to refuse."""
+    return Report(given.name, _input(given), {}, look(given, choices), (), tuple(given.notes))
+
+
+def _input(given: Given) -> dict[str, Any]:
+    weights = None
+    if given.weights is not None and len(given.weights):
+        weights = [float(np.min(given.weights)), float(np.max(given.weights))]
+    return {"nodes": given.n, **edge_facts(given), "weights": weights, "missing_features": missing_features(given)}
+
+
+def _facts(dataset: Dataset, given: Given) -> dict[str, Any]:
+    graph, labels = dataset.graph, dataset.labels
+    degrees = graph.adj.degrees.double()
+    sizes = component_sizes(dataset)
+    facts: dict[str, Any] = {
+        "task": f"classify {dataset.task}s",
+        "graphs": graph.num_graphs,
+        "nodes": graph.n,
+        "edges": graph.num_edges,
+        "components": len(sizes),
+        "largest_component": int(sizes.max()) if len(sizes) else 0,
+        "isolated_nodes": int((degrees == 0).sum()),
+        "degree_quantiles": quantiles(degrees),
+        "features": graph.num_features,
+        "feature_range": [round(end, 6) for end in dataset.feature_range],
+        "zero_features": round(1 - _nonzero(graph.x) / max(graph.n * graph.num_features, 1), 4),
+        "constant_columns": _constant_columns(graph.x),
+        "classes": dataset.num_classes,
+        "class_counts": _class_counts(dataset, given),
+    }
+    if labels.dim() == 1 and len(labels) == graph.n:
+        facts["homophily"] = homophily(dataset)
+    facts["split"] = {
+        "train": dataset.num_train,
+        "val": dataset.num_val,
+        **{part: len(ids) for part, ids in dataset.split.test.items()},
+    }
+    facts["splitting"] = dataset.scheme.words if dataset.scheme is not None else "one split, of its files"
+    return facts
+
+
+def component_sizes(dataset: Dataset) -> np.ndarray:
+    """Nodes of every connected component."""
+    from scipy.sparse.csgraph import connected_components
+
+    if not dataset.num_nodes:
+        return np.zeros(0, dtype=np.int64)
+    return np.bincount(connected_components(dataset.adj, directed=False)[1])
+
+
+def quantiles(degrees: Tensor) -> dict[str, float]:
+    """Degrees at some ranks, so that a hub and a tail of leaves both show."""
+    if not len(degrees):
+        return {}
+    found = np.quantile(degrees.numpy(), QUANTILES)
+    return {f"{100 * rank:g} %": round(float(value), 4) for rank, value in zip(QUANTILES, found, strict=True)}
+
+
+def homophily(dataset: Dataset) -> float | None:
+    r"""Share of edges whose ends have the same class, :math:`|\{(u, v) : y_u = y_v\}| / |E|`; hidden labels left out."""
+    labels = dataset.labels
+    ends = labels[dataset.graph.adj.edges()]
+    known = (ends >= 0).all(0)
+    return round(float((ends[0] == ends[1])[known].double().mean()), 6) if known.any() else None
+
+
+def _class_counts(dataset: Dataset, given: Given) -> dict[str, int]:
+    labels = dataset.labels
+    if labels.dim() == 2:
+        return {str(column): int((labels[:, column] == 1).sum()) for column in range(labels.shape[1])}
+    counts = labels[labels >= 0].bincount(minlength=dataset.num_classes).tolist()
+    names = given.classes or [str(number) for number in range(len(counts))]
+    return {str(name): count for name, count in zip(names, counts, strict=False)}
+
+
+def _nonzero(x: Tensor | CSR) -> int:
+    return x.pattern.entries if isinstance(x, CSR) else int(torch.count_nonzero(x))
+
+
+def _constant_columns(x: Tensor | CSR) -> int:
+    if isinstance(x, CSR):
+        used = torch.bincount(x.pattern.indices.long(), minlength=x.shape[1])
+        return int((used == 0).sum())
+    return int((x == x[:1]).all(0).sum()) if len(x) else 0
+
+
+def _warnings(facts: dict[str, Any], dataset: Dataset) -> list[str]:
+    told = []
+    few = [name for name, count in facts["class_counts"].items() if count < FEW]
+    if few and dataset.labels.dim() == 1:
+        told.append(f"{len(few)} of {dataset.num_classes} classes have fewer than {FEW} members: {', '.join(few[:5])}")
+    if dataset.task == "node" and dataset.graph.ptr is None and dataset.labels.dim() == 1:
+        seen = set(dataset.labels[dataset.index_train].tolist())
+        absent = sorted(set(range(dataset.num_classes)) - seen)
+        if absent:
+            told.append(f"no training node has class {', '.join(map(str, absent[:5]))}")
+    if facts["constant_columns"] and dataset.num_features > 1:
+        told.append(f"{facts['constant_columns']} of {dataset.num_features} features are the same for all nodes")
+    low, high = facts["feature_range"]
+    if high - low > WIDE:
+        told.append(
+            f"features reach from {low:g} to {high:g}, far for the step of 0.01 that FGSM and PGD take by default; "
+            "feat_norm=arctan brings them into -1 to 1 as in the papers, or give the attack a step"
+        )
+    if not dataset.num_edges:
+        told.append("there are no edges")
+    return told

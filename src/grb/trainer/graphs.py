@@ -1,0 +1,125 @@
+"""Training of models of whole graphs: mini-batches of training graphs, drawn anew in every epoch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from grb import metric
+from grb.catalogue import preset
+from grb.dataset.view import View
+from grb.errors import DataError
+from grb.model.base import evaluating, prepare, use_generator
+from grb.trainer.batches import Batch, Collection
+from grb.trainer.loop import Epoch, Fit, TrainingError
+from grb.trainer.stop import Best
+
+# graphs that are evaluated at a time
+EVALUATED = 512
+
+
+def fit_graphs(
+    model: nn.Module,
+    view: View,
+    *,
+    optimizer: torch.optim.Optimizer,
+    epochs: int,
+    generator: torch.Generator,
+    patience: int | None = None,
+    batch: int | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Fit:
+    """Train a model that pools on the graphs of a view and leave it with the weights of its best validation epoch.
+
+    Args:
+        model: With ``prepare`` and ``forward(x, op, ptr)``; left in evaluation mode.
+        view: From ``Dataset.defender_view()`` of a dataset whose task is to classify graphs.
+        optimizer: Over the model's parameters.
+        epochs: Passes over the training graphs at most.
+        generator: Draws batches and dropout masks.
+        patience: Stop after so many epochs without a better validation accuracy; None never stops early.
+        batch: Graphs of one step; 64 if not given.
+        on_epoch: Called with every :class:`~grb.trainer.Epoch`, for progress.
+    """
+    size = preset("graphs")["batch"] if batch is None else batch
+    if epochs < 1 or size < 1 or (patience is not None and patience < 1):
+        raise DataError(f"epochs={epochs}, batch={size}, patience={patience} must all be at least 1")
+    if not getattr(model, "pools", False):
+        raise DataError(
+            f"a {type(model).__name__} classifies nodes, but the view has graphs to classify; use '...-pool'"
+        )
+    start = time.perf_counter()
+    training, _ = view.training_graph()
+    measure = getattr(model, "measure", None)
+    if measure is not None:
+        measure(training.x)
+    train = Collection.of(training, prepare(model, training.adj))
+    held_out: list[Batch] = []
+    if len(view.val):
+        everything = Collection.of(view.graph, prepare(model, view.graph.adj))
+        held_out = list(everything.batches(view.val, EVALUATED))
+    use_generator(model, generator)
+    best, history, stopped = Best(), [], "all epochs done"
+    try:
+        for epoch in range(epochs):
+            loss = _pass(model, train, size, optimizer, generator, epoch)
+            score = val_loss = None
+            if held_out:
+                score, val_loss = _validate(model, held_out)
+                best.update(epoch, score, val_loss, model)
+            history.append(Epoch(epoch, loss, score, val_loss, optimizer.param_groups[0]["lr"]))
+            if on_epoch is not None:
+                on_epoch(history[-1])
+            if patience is not None and held_out and epoch - best.epoch >= patience:
+                stopped = f"no better validation score for {patience} epochs"
+                break
+    finally:
+        use_generator(model, None)
+    best.restore(model)
+    model.eval()
+    found = best.epoch >= 0
+    return Fit(
+        best.epoch if found else len(history) - 1,
+        best.score if found else None,
+        len(history),
+        time.perf_counter() - start,
+        stopped,
+        tuple(history),
+    )
+
+
+def _pass(
+    model: nn.Module,
+    train: Collection,
+    size: int,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+    epoch: int,
+) -> float:
+    """One pass over all training graphs; the mean loss of its steps."""
+    model.train()
+    order = torch.randperm(train.graph.num_graphs, generator=generator, device=generator.device).cpu()
+    penalty = getattr(model, "penalty", None)
+    losses: list[Tensor] = []
+    for batch in train.batches(order, size):
+        optimizer.zero_grad(set_to_none=True)
+        value = functional.cross_entropy(model(batch.x, batch.op, batch.ptr), batch.y)
+        losses.append(value.detach())
+        (value if penalty is None else value + penalty()).backward()
+        optimizer.step()
+    mean = float(torch.stack(losses).mean())
+    if not math.isfinite(mean):
+        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
+    return mean
+
+
+def _validate(model: nn.Module, held_out: list[Batch]) -> tuple[float, float]:
+    with evaluating(model):
+        logits = torch.cat([model(batch.x, batch.op, batch.ptr) for batch in held_out])
+    y = torch.cat([batch.y for batch in held_out])
+    return metric.accuracy(logits, y), float(functional.cross_entropy(logits, y))
