@@ -445,3 +445,14 @@ def test_repeated_attacks_do_not_grow_steps_or_mark_features() -> None:
     assert torch.equal(first.edit.add, second.edit.add) and first.steps == second.steps
     grb.run_attack("pgd-features", model, dataset, iterations=2)
     assert not dataset.features.requires_grad
+
+
+@pytest.mark.parametrize("attack", [DICE(), FLIP()], ids=["dice", "flip"])
+def test_an_added_edge_may_let_another_one_go(attack: Attack) -> None:
+    """Where no node may be isolated, edges that could not go at first can once their ends have others."""
+    plain = graph_of([(1, 2), (1, 3)], 4)
+    graph = Graph(plain.adj, plain.x, torch.tensor([0, 1, 2, 1]))
+    targets = torch.tensor([1, 3])
+    scene = Scene(view_of(graph, targets), Modification(edges=6, allow_isolate=False))
+    edit = run_attack(attack, scene, seed=0).edit
+    assert [1, 3] in edit.drop.T.tolist() and (graph.apply(edit).adj.degrees[targets] > 0).all()

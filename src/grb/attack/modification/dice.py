@@ -47,8 +47,8 @@ class DICE(Limits):
         ground = Uniform(deleted)(ground.only("drop"), labels, generator)
         missing = deleted - ground.edit.drop.shape[1]
         ground = Uniform()(ground.only("add"), labels, generator)
-        if ground.left and not missing:
-            missing = -ground.left
+        if ground.left:  # also where edges were missing: an added one may let another go, where no node may be isolated
+            missing = missing or -ground.left
             ground = Uniform()(ground.only("drop"), labels, generator)
         if missing:
             dry = "edges inside a class" if missing > 0 else "pairs between classes"

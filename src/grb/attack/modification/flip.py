@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -61,6 +62,9 @@ class FLIP(Limits):
             return ground.edit
         values = CENTRALITIES[self.flip_type](ground.clean)
         score = Central(values if self.mode == "descend" else -values)
-        ground = TopK()(ground.only("drop"), score, generator)
-        ground = TopK()(ground.only("add"), score, generator)
+        left = math.inf
+        while 0 < ground.left < left:  # an added edge may let another one go, where no node may be isolated
+            left = ground.left
+            ground = TopK()(ground.only("drop"), score, generator)
+            ground = TopK()(ground.only("add"), score, generator)
         return finished(scene, ground)
