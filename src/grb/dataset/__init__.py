@@ -9,7 +9,8 @@ from grb import _lazy
 if TYPE_CHECKING:
     from grb.dataset.choices import Choices
     from grb.dataset.custom import CustomDataset
-    from grb.dataset.dataset import Dataset, load_dataset
+    from grb.dataset.dataset import Dataset
+    from grb.dataset.load import load_dataset
     from grb.dataset.partition import DIFFICULTIES, Split
     from grb.dataset.view import View
 
@@ -19,7 +20,8 @@ __getattr__, __dir__ = _lazy.attach(
     {
         "Choices": "grb.dataset.choices",
         "CustomDataset": "grb.dataset.custom",
-        **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset.dataset"),
+        "Dataset": "grb.dataset.dataset",
+        "load_dataset": "grb.dataset.load",
         **dict.fromkeys(("DIFFICULTIES", "Split"), "grb.dataset.partition"),
         "View": "grb.dataset.view",
     },

@@ -6,28 +6,28 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from grb.catalogue import canonical, resolve
-from grb.dataset import own, reading, registry, synthetic_graphs
+from grb.catalogue import canonical
+from grb.dataset import reading, registry, synthetic_graphs
 from grb.dataset.partition import Split, by_degree, difficulty, given_parts
+from grb.dataset.parts import Parts
 from grb.dataset.scheme import Scheme
 from grb.dataset.sources import SOURCES, Level
 from grb.dataset.view import View
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError
 from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+    pass
 
 
-class Dataset:
+class Dataset(Parts):
     """A graph with features, labels and a split, by name or from your own arrays.
 
     ``task`` says what is classified: nodes, or the graphs of a collection. A split names nodes, and in a collection graphs.
@@ -269,106 +269,6 @@ class Dataset:
         dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm, synthetic=False)
         return dataset
 
-    @cached_property
-    def adj(self) -> csr_matrix:
-        """The adjacency as a scipy CSR matrix with memory of its own."""
-        return convert.to_scipy(self.graph.adj)
-
-    @property
-    def features(self) -> Tensor:
-        """Features as a dense matrix, [n, d]; ``graph.x`` may be sparse."""
-        x = self.graph.x
-        return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1])
-
-    @property
-    def labels(self) -> Tensor:
-        return cast(Tensor, self.graph.y)
-
-    @property
-    def num_nodes(self) -> int:
-        return self.graph.n
-
-    @property
-    def num_edges(self) -> int:
-        return self.graph.num_edges
-
-    @property
-    def num_features(self) -> int:
-        return self.graph.num_features
-
-    @property
-    def feature_range(self) -> tuple[float, float]:
-        """Smallest and largest feature after normalisation."""
-        x = self.graph.x
-        if isinstance(x, CSR):
-            values = torch.ones(1) if x.values is None else x.values
-            return min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-        return float(x.min()), float(x.max())
-
-    @property
-    def num_items(self) -> int:
-        """What splits are made of: nodes, or the graphs of a collection."""
-        return self.graph.n if self.graph.ptr is None else self.graph.num_graphs
-
-    @property
-    def index_train(self) -> Tensor:
-        return self.split.train
-
-    @property
-    def index_val(self) -> Tensor:
-        return self.split.val
-
-    @property
-    def index_test(self) -> Tensor:
-        return self.test_ids(self.mode)
-
-    def test_ids(self, mode: str) -> Tensor:
-        """Ids of the test nodes of a difficulty."""
-        if difficulty(mode) not in self.split.test:
-            raise DataError(f"dataset '{self.name}' has no {mode} test set; it has {', '.join(self.split.test)}")
-        return self.split.test[mode]
-
-    @property
-    def index_test_easy(self) -> Tensor:
-        return self.test_ids("easy")
-
-    @property
-    def index_test_medium(self) -> Tensor:
-        return self.test_ids("medium")
-
-    @property
-    def index_test_hard(self) -> Tensor:
-        return self.test_ids("hard")
-
-    @property
-    def train_mask(self) -> Tensor:
-        return self._mask(self.index_train)
-
-    @property
-    def val_mask(self) -> Tensor:
-        return self._mask(self.index_val)
-
-    @property
-    def test_mask(self) -> Tensor:
-        return self._mask(self.index_test)
-
-    @property
-    def num_train(self) -> int:
-        return len(self.index_train)
-
-    @property
-    def num_val(self) -> int:
-        return len(self.index_val)
-
-    @property
-    def num_test(self) -> int:
-        return len(self.index_test)
-
-    def _mask(self, ids: Tensor) -> Tensor:
-        mask = torch.zeros(self.num_items, dtype=torch.bool)
-        mask[ids] = True
-        return mask
-
     def defender_view(self) -> View:
         """Training and validation nodes, their edges and labels: the inductive defender never meets a test node.
 
@@ -467,33 +367,3 @@ class Dataset:
             f"Dataset({self.name!r}, mode={self.mode!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"features={self.num_features}, classes={self.num_classes}{kind})"
         )
-
-
-def load_dataset(
-    name: str,
-    *,
-    mode: str = "full",
-    feat_norm: str | None = "arctan",
-    data_dir: str | os.PathLike[str] | None = None,
-    split: Literal["own", "difficulty"] = "own",
-) -> Dataset:
-    """A dataset by its name, by ``"package.module:Class"``, from a plug-in, or from a path.
-
-    What files may hold is told by :mod:`grb.dataset.own`.
-    ``feat_norm`` is for the datasets of GRB; all others keep the features that they have.
-    ``split="difficulty"`` draws the paper's easy, medium and hard test nodes (seed 0) instead of the split that it has.
-    """
-    if split not in ("own", "difficulty"):
-        raise UnknownName("split", str(split), ("own", "difficulty"), advice="Allowed: own, difficulty.")
-    if split == "difficulty":
-        loaded = load_dataset(name, feat_norm=feat_norm, data_dir=data_dir)
-        return loaded.with_difficulty().with_mode(mode)
-    if own.is_path(name):
-        return own.from_path(name).with_mode(mode)
-    loader = resolve("dataset", name)
-    if loader is Dataset or (":" not in name and canonical("dataset", name) in SOURCES):
-        return Dataset(name, data_dir, mode=mode, feat_norm=feat_norm)
-    dataset = loader()
-    if not isinstance(dataset, Dataset):
-        dataset = own.from_pyg(dataset, name.rpartition(":")[2])
-    return dataset.with_mode(mode)

@@ -1,0 +1,125 @@
+"""The parts of a dataset under the names that the GRB papers use: matrices, counts, ids and masks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor
+
+from grb.dataset.partition import Split, difficulty
+from grb.errors import DataError
+from grb.graph import CSR, Graph, convert
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+class Parts:
+    """What :class:`~grb.dataset.Dataset` shows of its graph and its split."""
+
+    name: str
+    mode: str
+    graph: Graph
+    split: Split
+
+    @cached_property
+    def adj(self) -> csr_matrix:
+        """The adjacency as a scipy CSR matrix with memory of its own."""
+        return convert.to_scipy(self.graph.adj)
+
+    @property
+    def features(self) -> Tensor:
+        """Features as a dense matrix, [n, d]; ``graph.x`` may be sparse."""
+        x = self.graph.x
+        return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1])
+
+    @property
+    def labels(self) -> Tensor:
+        return cast(Tensor, self.graph.y)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.graph.n
+
+    @property
+    def num_edges(self) -> int:
+        return self.graph.num_edges
+
+    @property
+    def num_features(self) -> int:
+        return self.graph.num_features
+
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        """Smallest and largest feature after normalisation."""
+        x = self.graph.x
+        if isinstance(x, CSR):
+            values = torch.ones(1) if x.values is None else x.values
+            return min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+        return float(x.min()), float(x.max())
+
+    @property
+    def num_items(self) -> int:
+        """What splits are made of: nodes, or the graphs of a collection."""
+        return self.graph.n if self.graph.ptr is None else self.graph.num_graphs
+
+    @property
+    def index_train(self) -> Tensor:
+        return self.split.train
+
+    @property
+    def index_val(self) -> Tensor:
+        return self.split.val
+
+    @property
+    def index_test(self) -> Tensor:
+        return self.test_ids(self.mode)
+
+    def test_ids(self, mode: str) -> Tensor:
+        """Ids of the test nodes of a difficulty."""
+        if difficulty(mode) not in self.split.test:
+            raise DataError(f"dataset '{self.name}' has no {mode} test set; it has {', '.join(self.split.test)}")
+        return self.split.test[mode]
+
+    @property
+    def index_test_easy(self) -> Tensor:
+        return self.test_ids("easy")
+
+    @property
+    def index_test_medium(self) -> Tensor:
+        return self.test_ids("medium")
+
+    @property
+    def index_test_hard(self) -> Tensor:
+        return self.test_ids("hard")
+
+    @property
+    def train_mask(self) -> Tensor:
+        return self._mask(self.index_train)
+
+    @property
+    def val_mask(self) -> Tensor:
+        return self._mask(self.index_val)
+
+    @property
+    def test_mask(self) -> Tensor:
+        return self._mask(self.index_test)
+
+    @property
+    def num_train(self) -> int:
+        return len(self.index_train)
+
+    @property
+    def num_val(self) -> int:
+        return len(self.index_val)
+
+    @property
+    def num_test(self) -> int:
+        return len(self.index_test)
+
+    def _mask(self, ids: Tensor) -> Tensor:
+        mask = torch.zeros(self.num_items, dtype=torch.bool)
+        mask[ids] = True
+        return mask
