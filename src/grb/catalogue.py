@@ -281,7 +281,7 @@ def canonical(kind: str, name: str) -> str:
     for own, entry in known.items():
         if wanted in entry.aliases:
             return own
-    if kind == "model" and wanted.endswith(POOL):
+    if kind == "model" and wanted.endswith(POOL) and not wanted.endswith(POOL + POOL):
         return f"{canonical('model', wanted.removesuffix(POOL))}{POOL}"
     if kind == "model" and (parts := _defended(wanted)):
         return f"{canonical('model', parts[0])}-{parts[1]}"

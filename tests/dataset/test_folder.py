@@ -180,6 +180,42 @@ def test_a_malformed_file_is_one_sentence_with_its_line(tmp_path, files: dict[st
         folder.from_csv(ring(tmp_path, **files))
 
 
+def test_a_word_that_names_a_column_makes_no_header_beside_numbers(tmp_path) -> None:
+    nodes = "".join(f"{i},{i * 10},{'yn'[i % 2]}\n" for i in range(12))
+    found = folder.from_csv(write(tmp_path, edges="".join(f"{u},{v}\n" for u, v in PAIRS), nodes=nodes))
+    assert found.n == 12 and pairs_of(found) == RING
+    assert found.x.flatten().tolist() == [i * 10 for i in range(12)] and found.classes == ["n", "y"]
+
+
+@pytest.mark.parametrize("label", ["\u00b2", "-+3", "7" * 5000])
+def test_odd_numbers_are_names_of_classes(tmp_path, label: str) -> None:
+    nodes = "id,label\n" + "".join(f"n{i},{label if i else 1}\n" for i in range(12))
+    assert sorted(folder.from_csv(ring(tmp_path / "ring", nodes=nodes)).classes) == sorted(["1", label])
+
+
+def test_long_words_in_columns_that_nobody_wants_cost_nothing(tmp_path) -> None:
+    nodes = "id,a,label,abstract\n" + "".join(
+        f"n{i},{'' if i == 3 else i},x,{'w' * 100_000 * (i == 5)}\n" for i in range(12)
+    )
+    found = folder.from_csv(ring(tmp_path / "ring", nodes=nodes), leave_out=("abstract",))
+    assert found.x.shape == (12, 1) and np.isnan(found.x[3, 0])
+
+
+def test_an_endless_line_and_a_spoilt_archive_are_refused(tmp_path, monkeypatch) -> None:
+    place = ring(tmp_path / "ring")
+    monkeypatch.setattr(tables, "LONGEST_LINE", 50)
+    (place / "edges.csv").write_text("source,target\n" + "0," * 60 + "\n")
+    with pytest.raises(DataError, match="line 2 of .*edges.csv has more than 50 characters"):
+        folder.from_csv(place)
+    monkeypatch.undo()
+    packed = bytearray(gzip.compress(b"".join(b"n%d,n%d\n" % (u, v) for u, v in PAIRS) * 50))
+    packed[20:40] = bytes(255 - byte for byte in packed[20:40])
+    (place / "edges.csv").unlink()
+    (place / "edges.csv.gz").write_bytes(packed)
+    with pytest.raises(DataError, match="cannot be read|no UTF-8|is no CSV|column"):
+        folder.from_csv(place)
+
+
 def test_what_is_missing_or_no_text_is_said(tmp_path) -> None:
     with pytest.raises(DataError, match="has no edges.csv"):
         folder.from_csv(tmp_path)

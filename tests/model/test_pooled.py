@@ -8,8 +8,8 @@ from torch import Tensor
 
 from grb.attack.incremental import Rewired, full_forward
 from grb.attack.modification.gradient import Victim
-from grb.catalogue import canonical, entry
-from grb.errors import DataError, UnknownName
+from grb.catalogue import canonical, entry, resolve
+from grb.errors import DataError, GRBError, UnknownName
 from grb.graph import Adjacency, GraphEdit
 from grb.graph.pieces import alone
 from grb.model.base import predict, prepare, run_stages
@@ -139,3 +139,9 @@ def test_names() -> None:
         canonical("model", "gni-pool")
     with pytest.raises(DataError, match="'mean' or 'sum'"):
         made("gcn", readout="max")
+
+
+@pytest.mark.parametrize("name", ["sgc-pool", "grand-pool", "gin-pool-pool"])
+def test_what_cannot_be_pooled_is_refused(name: str) -> None:
+    with pytest.raises(GRBError):
+        resolve("model", name)

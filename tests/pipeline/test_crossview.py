@@ -74,7 +74,8 @@ def test_attacks_are_the_strongest_of_their_kind_on_the_board(study, store):
         return mean(clean.accuracy.mean - attacked.accuracy.mean for attacked, clean in cells)
 
     edges = {name: lost(name) for name in ("fga(refresh=64)", "rnd-edges")}
-    assert row.attacks["edges"].attack == max(edges, key=edges.__getitem__)
+    assert row.attacks["edges"].attack.startswith(max(edges, key=edges.__getitem__))
+    assert row.attacks["edges"].attack.endswith("edge_ratio=0.05")
     assert row.attacks["edges"].lost.mean == pytest.approx(max(edges.values()))
     assert row.attacks["features"].lost.n == 4 and row.attacks["features"].attack.startswith("pgd-features")
 
@@ -98,7 +99,24 @@ def test_the_command_shows_and_writes_it(store, tmp_path):
     assert told[0]["dataset"] == written["dataset"] == "synth-tiny"
 
 
-@pytest.mark.parametrize(("wrong", "word"), [(["--mode", "huge"], "huge"), (["-o", "cross.txt"], ".csv")])
+@pytest.mark.parametrize(
+    ("wrong", "word"), [(["--mode", "huge"], "huge"), (["-o", "cross.txt"], ".csv"), (["--model", "gcnn"], "gcnn")]
+)
 def test_bad_options_are_refused(store, wrong, word):
     refused = CliRunner().invoke(app, ["taxonomy", "cross", str(store.path), *wrong])
     assert refused.exit_code == 2 and word in refused.output
+
+
+def test_other_limits_are_another_attack(tmp_path):
+    text = RECIPE.replace("[{name: fga, refresh: 64}, {name: pgd-features, n_epoch: 5}, rnd-edges]", "[rnd-edges]")
+    swept = plan(parse_recipe(text + "sweep: {edge_ratio: [0.01, 0.5]}\n", name="swept"))
+    store = Store(tmp_path / "swept")
+    assert run(swept.jobs.values(), store, limits=Limits(workers=0)).complete
+    (row,) = cross_view(store)
+    made = board(swept, store)
+    cells = [
+        (made.cell("rnd-edges edge_ratio=0.5", name, "full"), made.cell("none", name, "full")) for name in made.defenses
+    ]
+    wanted = mean(clean.accuracy.mean - attacked.accuracy.mean for attacked, clean in cells)
+    assert row.attacks["edges"].attack == "rnd-edges, none, edge_ratio=0.5"
+    assert row.attacks["edges"].lost.mean == pytest.approx(wanted)

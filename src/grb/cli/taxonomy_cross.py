@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from grb.catalogue import canonical
 from grb.cli import output
-from grb.cli.options import Json
+from grb.cli.options import Json, check_directory
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -41,13 +42,17 @@ def cross(
         raise UnknownName("mode", mode, DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
     if out is not None and out.suffix != ".csv":
         raise DataError(f"the table would be {out}, but a name that ends in .csv is needed")
+    if out is not None:
+        check_directory(out.parent, out)
+    canonical("profiler", model)
     rows = cross_view(store_at(store), model=model, mode=mode)
     if out is not None:
         from grb.leaderboard.export import to_csv
+        from grb.leaderboard.site import write_text
 
         plain = [row.as_dict() for row in rows]
         columns = list(dict.fromkeys(name for row in plain for name in row))
-        out.write_text(to_csv([{name: row.get(name, "") for name in columns} for row in plain]), encoding="utf-8")
+        write_text(out, to_csv([{name: row.get(name, "") for name in columns} for row in plain]))
     if as_json:
         output.print_json([row.as_dict() for row in rows])
         return

@@ -7,6 +7,7 @@ names or numbers. A row that cannot be read is refused with its line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +107,7 @@ def classes_of(labels: Sequence[str]) -> tuple[Array, list[str] | None]:
     names = np.unique(cells[~hidden]).tolist()
     if not names:
         raise DataError("no node has a label; at least one class is needed")
-    if all(name.lstrip("+-").isdigit() for name in names):
+    if all(re.fullmatch(r"[+-]?[0-9]{1,1000}", name) for name in names):
         names.sort(key=int)
     place = {name: number for number, name in enumerate(names)}
     y = np.full(len(cells), -1, dtype=np.int64)
@@ -377,7 +378,7 @@ def _looked_up(
 
 def _no_place(row: list[str], columns: tuple[int, int]) -> str | None:
     for at in columns:
-        if not row[at].strip().lstrip("-").isdigit():
+        if not re.fullmatch(r"-?[0-9]+", row[at].strip()):
             return f"names node '{shown(row[at])}', but nodes without names are numbers from 0 on"
     return None
 
@@ -387,6 +388,6 @@ def _dangles(row: list[str], columns: tuple[int, int], n: int, where: dict[str, 
         name = row[at].strip()
         if where is not None and name not in where:
             return f"names node '{shown(name)}', which no table of nodes has; dangling=drop leaves such edges out"
-        if where is None and not (name.isdigit() and int(name) < n):
+        if where is None and not (re.fullmatch(r"[0-9]{1,18}", name) and int(name) < n):
             return f"names node {shown(name)}, but there are nodes 0 to {n - 1}; dangling=drop leaves such edges out"
     return None

@@ -98,7 +98,7 @@ def from_arrays_file(path: Path) -> Given:
 
 
 def _sizes(ptr: Array, path: Path) -> Array:
-    sizes = ptr[1:] - ptr[:-1] if ptr.ndim == 1 else np.zeros(0)
+    sizes = ptr[1:] - ptr[:-1] if ptr.ndim == 1 and ptr.dtype.kind in "iu" else np.zeros(0)
     if len(sizes) < 1 or ptr[0] != 0 or sizes.min() < 0:
         raise DataError(f"ptr of {path} must rise from 0, one number more than there are graphs")
     return sizes
@@ -109,8 +109,9 @@ def from_directory(directory: Path) -> Given:
     stored = read_npz(directory / "adj.npz", required=["indices", "indptr", "shape", "data"])
     indptr, indices, data, shape = (stored[key] for key in ("indptr", "indices", "data", "shape"))
     n = int(shape[0]) if shape.shape == (2,) and shape[0] == shape[1] else -1
-    counts = np.diff(indptr)
-    if n < 0 or len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (counts < 0).any():
+    whole = indptr.ndim == indices.ndim == 1 and indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"
+    counts = np.diff(indptr) if whole else np.zeros(0, dtype=np.int64)
+    if not whole or n < 0 or len(indptr) != n + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (counts < 0).any():
         raise DataError(f"{directory / 'adj.npz'} is no square CSR matrix: indptr does not fit shape and indices")
     x = None
     if (directory / "features.npz").is_file():

@@ -6,6 +6,7 @@ import csv
 import gzip
 import itertools
 import warnings
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from grb.errors import DataError
 Array = np.ndarray[Any, Any]
 # cells read at once: enough to be fast, little enough to hold
 CELLS = 400_000
+LONGEST_LINE = 2**24
 DELIMITERS = ("\t", ",", ";", "|")
 # how people write that there is no value; "nan" is a number already
 MISSING = ("", "na", "n/a", "null", "none", "nan", "?")
@@ -84,7 +86,7 @@ def describe(path: Path, known: Collection[str], *, header: bool | None = None) 
         header: Whether there is one; guessed if None: also a line without a number above a line with one.
     """
     with _text(path) as stream:
-        lines = ((number, line) for number, line in enumerate(stream) if line.strip())
+        lines = ((number, line) for number, line in enumerate(_short_lines(stream, path)) if line.strip())
         told = [(number, line) for number, line in itertools.islice(lines, 1000)]
     rows = list(itertools.dropwhile(lambda each: each[1].lstrip().startswith(("#", "%")), told))
     if not rows:
@@ -101,10 +103,20 @@ def describe(path: Path, known: Collection[str], *, header: bool | None = None) 
     return Table(path, delimiter, names, start, len(heads[0]))
 
 
+def _short_lines(stream: IO[str], path: Path) -> Iterator[str]:
+    """Lines of a bearable length: a file of one endless line is not read into memory."""
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise DataError(f"line {number} of {path} has more than {LONGEST_LINE} characters; it is no table of rows")
+        yield line
+
+
 def _is_header(heads: Sequence[Sequence[str]], known: Collection[str]) -> bool:
-    if any(cell.strip().lower() in known for cell in heads[0]):
-        return True
     numbers = [any(is_number(cell) for cell in row) for row in heads]
+    if not numbers[0] and any(cell.strip().lower() in known for cell in heads[0]):
+        return True
     return len(heads) == 2 and numbers == [False, True]
 
 
@@ -157,7 +169,7 @@ def numbers(table: Table, columns: Sequence[int], what: str) -> Array:
 
 
 def _parsed(table: Table, rows: list[list[str]], columns: Sequence[int], what: str) -> Array:
-    cells = np.char.lower(np.char.strip(np.array(rows)[:, list(columns)]))
+    cells = np.char.lower(np.char.strip(np.array([[row[column] for column in columns] for row in rows])))
     try:
         with np.errstate(over="ignore"):
             return np.where(np.isin(cells, MISSING), "nan", cells).astype(np.float32)
@@ -198,7 +210,7 @@ def _text(path: Path) -> Iterator[IO[str]]:
         raise DataError(f"{path} is no UTF-8 text (byte {error.start} of a block); save it as UTF-8") from None
     except FileNotFoundError:
         raise DataError(f"{path} does not exist") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read ({str(error)[:80]}); get it again") from None
 
 

@@ -17,6 +17,8 @@ from grb.model.layers import Dropout, Linear, dense, relu_dropout
 
 Readout = Literal["mean", "sum"]
 WIDTHS = (32, 32)
+# one linear map of propagated features; several draws at once
+UNPOOLED = ("sgc", "grand")
 
 
 class Pooled(GraphModel):
@@ -128,6 +130,8 @@ def pooled(base: str) -> type[Pooled]:
     ('gin-pool', 'sum')
     """
     own = base if ":" in base else canonical("model", base)
+    if own in UNPOOLED:
+        raise DataError(f"'{own}' has no rows of hidden features to pool; pool another model, for instance 'gin-pool'")
     return type("Pooled", (Pooled,), {"base": own, "name": f"{own}{POOL}", "__module__": __name__})
 
 

@@ -22,6 +22,8 @@ FEATURES = ("NoNodeFtrs", "NodeDeg", "RandFtrs")
 STRUCTURE = ("NoEdges", "FullyConn", "RandRewire", "Frag-k1", "Frag-k2", "Frag-k3", "FiedlerFrag")
 # what an attack may change
 CHANGES = ("features", "edges", "injection")
+# by which limits attacks of a kind differ
+LIMITS = {"features": ("feature_nodes",), "edges": ("edges", "edge_ratio"), "injection": ("nodes", "edges_per_node")}
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,7 @@ def _sensitivities(records: Iterable[Record], model: str) -> dict[str, dict[str,
     aurocs: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         if record.job.kind == "profile" and record.result["model"] == model:
-            # variants such as "RandFtrs (gtaxogym)" are of the same kind
-            name = str(record.result["perturbation"]).partition(" (")[0]
+            name = str(record.result["perturbation"])
             aurocs[record.job.data.dataset][record.job.seed][name] = float(record.result["auroc"])
     found: dict[str, dict[str, Value]] = {}
     for dataset, runs in aurocs.items():
@@ -105,7 +106,8 @@ def _sensitivities(records: Iterable[Record], model: str) -> dict[str, dict[str,
 
 def _lost(run: Mapping[str, float], names: Iterable[str]) -> float | None:
     """Mean share of the AUROC that one run loses under some perturbations; None if it has none of them."""
-    there = [run[name] for name in names if name in run]
+    # variants such as "RandFtrs (gtaxogym)" are of the same kind
+    there = [auroc for name, auroc in run.items() if name.partition(" (")[0] in names]
     if not there or not run.get(ORIGINAL):
         return None
     return 1 - statistics.mean(there) / run[ORIGINAL]
@@ -127,7 +129,7 @@ def _attacks(records: Mapping[str, Record], mode: str) -> dict[str, dict[str, St
         attack = records[edits[0]]
         change = _change(attack)
         if change:
-            runs = losses[record.job.data.dataset, change][attack.job.spec.label]
+            runs = losses[record.job.data.dataset, change][_limited(attack, change)]
             # by victim, so that the interval is one over victims
             runs[list(clean).index(victim), len(runs)] = clean[victim] - record.result["accuracy"][mode]
     found: dict[str, dict[str, Strongest]] = defaultdict(dict)
@@ -135,6 +137,13 @@ def _attacks(records: Mapping[str, Record], mode: str) -> dict[str, dict[str, St
         strongest = max(by_attack, key=lambda name: (statistics.mean(by_attack[name].values()), name))
         found[dataset][change] = Strongest(strongest, value_of(by_attack[strongest]))
     return {name: {change: own[change] for change in CHANGES if change in own} for name, own in found.items()}
+
+
+def _limited(attack: Record, change: str) -> str:
+    """An attack with what it knows and may change: other limits are another attack."""
+    limits = {key: value for key, value in sorted(attack.job.extra["threat"].items()) if key in LIMITS[change]}
+    told = ", ".join(f"{key}={value:g}" for key, value in limits.items())
+    return ", ".join(part for part in (attack.job.spec.label, attack.job.extra["knowledge"], told) if part)
 
 
 def _change(attack: Record) -> str:

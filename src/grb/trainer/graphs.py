@@ -47,7 +47,7 @@ def fit_graphs(
         on_epoch: Called with every :class:`~grb.trainer.Epoch`, for progress.
     """
     size = preset("graphs")["batch"] if batch is None else batch
-    if epochs < 1 or size < 1 or (patience is not None and patience < 1):
+    if not (epochs >= 1 and size >= 1 and (patience is None or patience >= 1)):
         raise DataError(f"epochs={epochs}, batch={size}, patience={patience} must all be at least 1")
     if not getattr(model, "pools", False):
         raise DataError(

@@ -148,7 +148,7 @@ def fit(
 
 
 def _check_counts(epochs: int, eval_every: int, patience: int | None) -> None:
-    if epochs < 1 or eval_every < 1 or (patience is not None and patience < 1):
+    if not (epochs >= 1 and eval_every >= 1 and (patience is None or patience >= 1)):
         raise DataError(f"epochs={epochs}, eval_every={eval_every}, patience={patience} must all be at least 1")
 
 
