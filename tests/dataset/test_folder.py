@@ -201,6 +201,14 @@ def test_long_words_in_columns_that_nobody_wants_cost_nothing(tmp_path) -> None:
     assert found.x.shape == (12, 1) and np.isnan(found.x[3, 0])
 
 
+@pytest.mark.parametrize(
+    ("name", "word"), [("zzz", "'zzz' is to be left out, but there are"), ("label", "is no feature")]
+)
+def test_only_features_can_be_left_out(tmp_path, name: str, word: str) -> None:
+    with pytest.raises(DataError, match=word):
+        folder.from_csv(ring(tmp_path / "ring"), leave_out=(name,))
+
+
 def test_an_endless_line_and_a_spoilt_archive_are_refused(tmp_path, monkeypatch) -> None:
     place = ring(tmp_path / "ring")
     monkeypatch.setattr(tables, "LONGEST_LINE", 50)
