@@ -273,3 +273,17 @@ def test_the_authors_name_for_a_graph_of_ones_own() -> None:
     assert CustomDataset(adj, x, y, name="ring").with_mode("easy").num_test == 1
     with pytest.raises(DataError, match="val_mask is missing"):
         CustomDataset(adj, x, y, train_mask=masks[0], test_mask=masks[2])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_file_of_arrays_is_reported_as_it_is_loaded(tmp_path, weighted: bool) -> None:
+    pairs = np.array([[place, (place + 1) % 30] for place in range(30)]).T
+    arrays = {"edge_index": pairs, "x": np.eye(30, 4, dtype=np.float32), "y": np.arange(30) % 2}
+    if weighted:
+        arrays["edge_weight"] = np.linspace(0.5, 1, 30, dtype=np.float32)
+    np.savez(tmp_path / "mine.npz", **arrays)
+    loaded, shown = load_dataset(str(tmp_path / "mine.npz")), prepare(own.given(tmp_path / "mine.npz")).dataset
+    assert loaded.fingerprint() == shown.fingerprint()
+    assert {part: ids.tolist() for part, ids in loaded.split.test.items()} == {
+        part: ids.tolist() for part, ids in shown.split.test.items()
+    }

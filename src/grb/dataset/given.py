@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grb.dataset import storage
-from grb.dataset.scheme import Scheme
+from grb.dataset.scheme import Random, Scheme
 from grb.errors import DataError
 from grb.graph import CSR
 from grb.graph.files import read_npz
@@ -94,7 +94,10 @@ def from_arrays_file(path: Path) -> Given:
     split = {part: stored[part] for part in PARTS if part in stored}
     if split and ("train" not in split or len(split) < 3):
         raise DataError(f"{path} has a part of a split only; give train, val and test, or none of them")
-    return Given(path.stem, n, stored["edge_index"], y, stored.get("edge_weight"), stored.get("x"), sizes, split)
+    # one graph without a split has the random one that it has wherever its path is a dataset's name
+    scheme = Random(n) if not split and sizes is None else None
+    weights, x = stored.get("edge_weight"), stored.get("x")
+    return Given(path.stem, n, stored["edge_index"], y, weights, x, sizes, split, scheme=scheme)
 
 
 def _sizes(ptr: Array, path: Path) -> Array:

@@ -44,7 +44,11 @@ def from_path(path: str | os.PathLike[str]) -> Dataset:
         from grb.dataset.choices import prepare
 
         return prepare(given(path)).dataset
-    stored = read_npz(path, required=["edge_index", "y"], allowed=ALLOWED)
+    stored = read_npz(path, required=["edge_index", "y"], allowed=arrays.ALLOWED)
+    if set(stored) - set(ALLOWED):  # weights, difficulties
+        from grb.dataset.choices import prepare
+
+        return prepare(given(path)).dataset
     sizes = None
     if "ptr" in stored:
         sizes = stored["ptr"][1:] - stored["ptr"][:-1]
