@@ -152,8 +152,7 @@ def attack(
     check_counts(iterations=iterations, repeats=repeats, threads=threads)
     check_seed("seed", seed)
     check_seed("surrogate-seed", surrogate_seed)
-    if step is not None and not (math.isfinite(step) and step > 0):
-        raise DataError(f"--step is {step}, but a finite number above 0 is needed, for instance 0.01")
+    _check_step(step)
     chosen = list(dict.fromkeys(name if ":" in name else canonical("attack", name) for name in attacks))
     from grb.dataset import load_dataset
     from grb.trainer.checkpoint import load_model_with_meta
@@ -172,22 +171,15 @@ def attack(
     seeds = tuple(range(seed, seed + repeats))
     check_seed("seed", seeds[-1])
     check_target(save, len(limits) * len(seeds), SUFFIX, example="edits/")
-    if figures is not None and loaded.task == "graph":
-        raise DataError(f"--figures draws attacked nodes, but '{loaded.name}' has graphs to classify; leave it out")
-    if figures is not None:
-        check_directory(figures, figures)
+    _check_figures(figures, loaded)
     source, about = _source(model, read, surrogate, loaded, surrogate_seed)
     knowledge: Knowledge = "none" if source is None else "transfer" if victims else "white-box"
     header = _header(loaded, fingerprint, knowledge, about, threads)
     scored = {file: read[file][0] for file in victims or list(read)}
     plan = Plan(built, limits, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
     runs, interrupted = _attack_all(plan, loaded)
-    result = {
-        **header,
-        "interrupted": interrupted,
-        "runs": [asdict(run) for run in runs],
-        "summary": summaries(runs),
-    }
+    told = {"interrupted": interrupted, "runs": [asdict(run) for run in runs], "summary": summaries(runs)}
+    result = {**header, **told}
     if as_json:
         output.print_json(result)
     elif runs:
@@ -212,6 +204,19 @@ def _header(dataset: Dataset, fingerprint: str, knowledge: Knowledge, attacked: 
         "attacked": attacked,
         "threads": threads,
     }
+
+
+def _check_step(step: float | None) -> None:
+    if step is not None and not (math.isfinite(step) and step > 0):
+        raise DataError(f"--step is {step}, but a finite number above 0 is needed, for instance 0.01")
+
+
+def _check_figures(figures: Path | None, dataset: Dataset) -> None:
+    if figures is None:
+        return
+    if dataset.task == "graph":
+        raise DataError(f"--figures draws attacked nodes, but '{dataset.name}' has graphs to classify; leave it out")
+    check_directory(figures, figures)
 
 
 def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path]) -> None:

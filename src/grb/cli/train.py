@@ -148,10 +148,8 @@ def train(
       grb train --defense gatguard -d synth-cora
       grb train gin gcn -d mutag --split 3 --save models/
     """
-    if seed is not None and seeds is not None:
-        raise DataError("--seed and --seeds were both given; --seeds 3 trains with 0, 1 and 2, --seed 3 with 3 alone")
     check_counts(seeds=seeds, epochs=epochs, patience=patience, threads=threads)
-    check_seed("seed", seed)
+    listed = _seeds(seed, seeds)
     changes = _changes(lr, hidden, dropout, epochs, patience)
     chosen_mode = _train_mode(train_mode)
     import torch
@@ -169,7 +167,6 @@ def train(
     if mode is not None:
         loaded.test_ids(mode)
     settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
-    listed = tuple(range(seeds)) if seeds is not None else (seed or 0,)
     check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
     number = None if loaded.scheme is None else split or 0
     plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save, number)
@@ -246,6 +243,13 @@ def _defended(models: list[str], defenses: list[str]) -> list[str]:
     for defense in defenses:
         models = [with_defense(model, defense) for model in models]
     return models
+
+
+def _seeds(seed: int | None, seeds: int | None) -> tuple[int, ...]:
+    if seed is not None and seeds is not None:
+        raise DataError("--seed and --seeds were both given; --seeds 3 trains with 0, 1 and 2, --seed 3 with 3 alone")
+    check_seed("seed", seed)
+    return tuple(range(seeds)) if seeds is not None else (seed or 0,)
 
 
 def _prepare(

@@ -135,11 +135,8 @@ def _nodes(folder: Path, header: bool | None, leave_out: set[str], notes: list[s
             f"{folder} has edges and no nodes; a nodes.csv (node, features, label), or a labels.csv (node, label), is needed"
         )
     named = {name for each in found for name in each.table.header or ()}
-    unknown = sorted(leave_out - named)
-    if unknown:
-        raise DataError(
-            f"column '{unknown[0]}' is to be left out, but there are {', '.join(sorted(named)) or 'no names'}"
-        )
+    for name in sorted(leave_out - named):
+        raise DataError(f"column '{name}' is to be left out, but there are {', '.join(sorted(named)) or 'no names'}")
     for what in ("x", "labels", "parts"):
         tellers = [each.table.path.name for each in found if getattr(each, what) is not None]
         if len(tellers) > 1:
@@ -150,12 +147,10 @@ def _nodes(folder: Path, header: bool | None, leave_out: set[str], notes: list[s
 
 def _table(stem: str, table: Table, leave_out: set[str], notes: list[str]) -> Nodes:
     roles = _roles(stem, table)
-    dropped = [name for at, name in enumerate(table.header or ()) if name in leave_out and at not in roles.values()]
-    for at, name in enumerate(table.header or ()):
-        if name in leave_out and at in roles.values():
-            raise DataError(
-                f"column '{name}' of {table.path} is no feature and cannot be left out; rename it in the file"
-            )
+    dropped = [name for name in table.header or () if name in leave_out]
+    for name in dropped:
+        if table.place((name,)) in roles.values():
+            raise DataError(f"column '{name}' of {table.path} is no feature, so that it cannot be left out; rename it")
     if dropped:
         notes.append(f"{table.path.name}: column {', '.join(dropped)} left out, as asked")
     features = [

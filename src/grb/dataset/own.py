@@ -14,12 +14,10 @@ from grb.dataset.partition import Split
 from grb.dataset.scheme import Folds, Predefined, Random, Scheme
 from grb.errors import DataError
 from grb.graph import Graph
-from grb.graph.files import read_npz
 
 if TYPE_CHECKING:
     from grb.dataset.dataset import Dataset
 
-ALLOWED = ("edge_index", "x", "y", "ptr", "train", "val", "test")
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
@@ -32,7 +30,7 @@ def from_path(path: str | os.PathLike[str]) -> Dataset:
     """A dataset from an npz file of arrays, from edge lists (:mod:`grb.dataset.folder`), or from a directory of GRB's layout.
 
     An npz file has ``edge_index`` [2, m] and ``y`` (of nodes, or of graphs), and if there are any ``x`` [n, d], ``ptr`` of a
-    collection [graphs + 1], and ids ``train``, ``val``, ``test``. Edge lists, and directories without index.npz, get what
+    collection [graphs + 1], ``edge_weight`` [m], and ids ``train``, ``val``, ``test``. All but complete directories get what
     the default :class:`~grb.dataset.choices.Choices` make of them; ``notes`` say what that was.
     """
     from grb.dataset.dataset import Dataset
@@ -40,33 +38,9 @@ def from_path(path: str | os.PathLike[str]) -> Dataset:
     path = Path(path)
     if path.is_dir() and storage.is_complete(path):
         return Dataset.from_npz(path, feat_norm=None)
-    if path.is_dir() or path.name.endswith(TEXT):
-        from grb.dataset.choices import prepare
+    from grb.dataset.choices import prepare
 
-        return prepare(given(path)).dataset
-    stored = read_npz(path, required=["edge_index", "y"], allowed=arrays.ALLOWED)
-    if set(stored) - set(ALLOWED):  # weights, difficulties
-        from grb.dataset.choices import prepare
-
-        return prepare(given(path)).dataset
-    sizes = None
-    if "ptr" in stored:
-        sizes = stored["ptr"][1:] - stored["ptr"][:-1]
-        if stored["ptr"].ndim != 1 or len(sizes) < 1 or stored["ptr"][0] != 0 or sizes.min() < 0:
-            raise DataError(f"ptr of {path} must rise from 0, one number more than there are graphs")
-    parts = [stored.get(name) for name in ("train", "val", "test")]
-    if any(part is not None for part in parts) and any(part is None for part in parts):
-        raise DataError(f"{path} has a part of a split only; give train, val and test, or none of them")
-    splits = [] if parts[0] is None else [tuple(parts)]
-    found = raw.build(
-        stored["edge_index"],
-        stored.get("x"),
-        stored["y"],
-        sizes=sizes,
-        nodes=len(stored["y"]),
-        splits=splits,  # type: ignore[arg-type]
-    )
-    return _dataset(found, path.stem)
+    return prepare(given(path)).dataset
 
 
 def given(path: str | os.PathLike[str], **reading: Any) -> Given:

@@ -149,8 +149,7 @@ def analyse(
     >>> sorted(name for name, group in found.groups.items() if group == "1")
     ['Actor', 'DzEu', 'WebKB-Cor', 'WebKB-Wis']
     """
-    if draws < 2:
-        raise DataError(f"{draws} draws were asked for, but at least 2 are needed")
+    _check_draws(draws)
     used = complete(profiles, missing)
     wanted = _wanted(groups, len(used.datasets))
     known = _about(known, used.datasets)
@@ -165,18 +164,15 @@ def analyse(
 
     found = attempt(lambda: tree(used))
     labels, names = _grouped(found, wanted, joins, known, used.datasets)
-    if found is not None and len(set(cut(found, wanted))) < wanted:
-        notes.append(f"the tree cannot be cut into {wanted} groups, because merges have equal heights")
+    notes += _uneven(found, wanted)
     components = attempt(lambda: profile_components(used)) if found else None
     perturbations = attempt(lambda: perturbation_correlation(used))
     tables = {of: attempt(partial(model_correlation, models, of=of)) for of in _comparable(models)} if models else {}
-    correlations: dict[str, Correlation] = {of: table for of, table in tables.items() if table is not None}
     stability = chosen = advised = None
     if found is not None and labels is not None:
-        number = count or (len(recommended) if recommended and len(recommended) >= len(set(names.values())) else None)
-        chosen = representatives(used, labels.tolist(), number, saturated=saturated)
-        if recommended:
-            advised = Subset(tuple(recommended), coverage(used, labels.tolist(), recommended))
+        many = count or _as_many(recommended, len(set(names.values())))
+        chosen = representatives(used, labels.tolist(), many, saturated=saturated)
+        advised = Subset(tuple(recommended), coverage(used, labels.tolist(), recommended)) if recommended else None
         stability = attempt(lambda: _stability(used, found, labels, wanted, known, draws, seed))
     resampled = used.runs is not None
     return Analysis(
@@ -189,7 +185,7 @@ def analyse(
         known=known,
         components=components,
         perturbations=perturbations,
-        models=correlations,
+        models={of: table for of, table in tables.items() if table is not None},
         spread=spread(used, draws, LEVEL, generator=np.random.default_rng([seed, 0])) if resampled else None,
         seeds=tuple(seed_study(used)) if resampled else (),
         stability=stability,
@@ -199,6 +195,22 @@ def analyse(
         draws=draws,
         seed=seed,
     )
+
+
+def _check_draws(draws: int) -> None:
+    if draws < 2:
+        raise DataError(f"{draws} draws were asked for, but at least 2 are needed")
+
+
+def _uneven(found: Tree | None, wanted: int) -> list[str]:
+    if found is None or len(set(cut(found, wanted))) == wanted:
+        return []
+    return [f"the tree cannot be cut into {wanted} groups, because merges have equal heights"]
+
+
+def _as_many(recommended: Sequence[str] | None, groups: int) -> int | None:
+    """As many representatives as are recommended, if every group gets one."""
+    return len(recommended) if recommended and len(recommended) >= groups else None
 
 
 def _wanted(groups: int | None, most: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
 import torch
@@ -14,10 +13,9 @@ from grb import metric
 from grb.catalogue import preset
 from grb.dataset.view import View
 from grb.errors import DataError
-from grb.model.base import evaluating, prepare, use_generator
+from grb.model.base import evaluating, prepare
 from grb.trainer.batches import Batch, Collection
-from grb.trainer.loop import Epoch, Fit, TrainingError
-from grb.trainer.stop import Best
+from grb.trainer.loop import Epoch, Fit, TrainingError, run_epochs
 
 # graphs that are evaluated at a time
 EVALUATED = 512
@@ -53,7 +51,6 @@ def fit_graphs(
         raise DataError(
             f"a {type(model).__name__} classifies nodes, but the view has graphs to classify; use '...-pool'"
         )
-    start = time.perf_counter()
     training, _ = view.training_graph()
     measure = getattr(model, "measure", None)
     if measure is not None:
@@ -63,33 +60,15 @@ def fit_graphs(
     if len(view.val):
         everything = Collection.of(view.graph, prepare(model, view.graph.adj))
         held_out = list(everything.batches(view.val, EVALUATED))
-    use_generator(model, generator)
-    best, history, stopped = Best(), [], "all epochs done"
-    try:
-        for epoch in range(epochs):
-            loss = _pass(model, train, size, optimizer, generator, epoch)
-            score = val_loss = None
-            if held_out:
-                score, val_loss = _validate(model, held_out)
-                best.update(epoch, score, val_loss, model)
-            history.append(Epoch(epoch, loss, score, val_loss, optimizer.param_groups[0]["lr"]))
-            if on_epoch is not None:
-                on_epoch(history[-1])
-            if patience is not None and held_out and epoch - best.epoch >= patience:
-                stopped = f"no better validation score for {patience} epochs"
-                break
-    finally:
-        use_generator(model, None)
-    best.restore(model)
-    model.eval()
-    found = best.epoch >= 0
-    return Fit(
-        best.epoch if found else len(history) - 1,
-        best.score if found else None,
-        len(history),
-        time.perf_counter() - start,
-        stopped,
-        tuple(history),
+    return run_epochs(
+        model,
+        optimizer,
+        lambda epoch: _pass(model, train, size, optimizer, generator, epoch),
+        lambda epoch: _validate(model, held_out) if held_out else None,
+        epochs=epochs,
+        generator=generator,
+        patience=patience if held_out else None,
+        on_epoch=on_epoch,
     )
 
 

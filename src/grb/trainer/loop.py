@@ -106,30 +106,73 @@ def fit(
     draws, [draws, n, classes]; the loss is the mean of theirs.
     """
     _check_counts(epochs, eval_every, patience)
-    start = time.perf_counter()
     objective = _on_logits(loss, view.labels)
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
     graph, ids = view.training_graph()
     train = _inputs(model, graph, None if len(ids) == graph.n else ids)
     held_out = _inputs(model, view.graph, view.val) if len(view.val) else None
+
+    def step(epoch: int) -> float:
+        inputs = train
+        if augment is not None:
+            inputs = _augmented(model, augment(model, graph, ids, epoch, generator), graph, ids, train)
+        return _step(model, inputs, objective, optimizer, epoch)
+
+    def validate(epoch: int) -> tuple[float, float] | None:
+        if held_out is None or not (epoch % eval_every == 0 or epoch == epochs - 1):
+            return None
+        return _validate(model, held_out, score, objective)
+
+    return run_epochs(
+        model,
+        optimizer,
+        step,
+        validate,
+        epochs=epochs,
+        generator=generator,
+        patience=patience if held_out is not None else None,
+        scheduler=scheduler,
+        select_from=select_from,
+        on_epoch=on_epoch,
+    )
+
+
+def run_epochs(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: Callable[[int], float],
+    validate: Callable[[int], tuple[float, float] | None],
+    *,
+    epochs: int,
+    generator: torch.Generator,
+    patience: int | None = None,
+    scheduler: Any = None,
+    select_from: int = 0,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Fit:
+    """The course of a training, whatever an epoch is: best weights, patience, history, and dropout from one generator.
+
+    Args:
+        model: Left in evaluation mode with its best weights.
+        optimizer: Whose learning rate is told.
+        step: Does an epoch and gives its loss.
+        validate: Score and loss on what was held out; None where an epoch is not evaluated.
+        epochs, generator, patience, scheduler, select_from, on_epoch: As in :func:`fit`.
+    """
+    start = time.perf_counter()
     use_generator(model, generator)
     best, history, stopped = Best(), [], "all epochs done"
     try:
         for epoch in range(epochs):
-            inputs = train
-            if augment is not None:
-                inputs = _augmented(model, augment(model, graph, ids, epoch, generator), graph, ids, train)
-            value = _step(model, inputs, objective, optimizer, epoch)
-            val_score = val_loss = None
-            if held_out is not None and (epoch % eval_every == 0 or epoch == epochs - 1):
-                val_score, val_loss = _validate(model, held_out, score, objective)
-                if epoch >= min(select_from, epochs - 1):
-                    best.update(epoch, val_score, val_loss, model)
+            value = step(epoch)
+            val_score, val_loss = validate(epoch) or (None, None)
+            if val_score is not None and val_loss is not None and epoch >= min(select_from, epochs - 1):
+                best.update(epoch, val_score, val_loss, model)
             _schedule(scheduler, val_score)
             history.append(Epoch(epoch, value, val_score, val_loss, optimizer.param_groups[0]["lr"]))
             if on_epoch is not None:
                 on_epoch(history[-1])
-            if patience is not None and held_out is not None and epoch - max(best.epoch, select_from) >= patience:
+            if patience is not None and epoch - max(best.epoch, select_from) >= patience:
                 stopped = f"no better validation score for {patience} epochs"
                 break
     finally:
