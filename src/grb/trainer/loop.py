@@ -157,7 +157,8 @@ def run_epochs(
         optimizer: Whose learning rate is told.
         step: Does an epoch and gives its loss.
         validate: Score and loss on what was held out; None where an epoch is not evaluated.
-        epochs, generator, patience, scheduler, select_from, on_epoch: As in :func:`fit`.
+
+    All other arguments are those of :func:`fit`.
     """
     start = time.perf_counter()
     use_generator(model, generator)
