@@ -8,15 +8,13 @@ Adds one line per model and seed to docs/results/clean-<dataset>.jsonl; running 
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-import torch
+from common import options, started
 from results import Results
 
 import grb
 from grb.dataset import DIFFICULTIES
-from grb.graph.memory import keep_memory
 from grb.metric import mean_std
 
 NAMES = ("gcn", "gat", "gin", "appnp", "tagcn", "graphsage", "sgcn", "mlp")
@@ -24,19 +22,17 @@ ALL = [*NAMES, *(f"{name}+ln" for name in NAMES)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--dataset", default="grb-cora")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--models", default=",".join(ALL))
     parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
+    arguments = started(parser)
     path = Path(__file__).parent.parent / "docs" / "results" / f"clean-{arguments.dataset}.jsonl"
     results = Results(path, ("model", "seed"))
     if arguments.table:
         print(table(results))
         return
-    torch.set_num_threads(1)
-    keep_memory()
     dataset = grb.load_dataset(arguments.dataset)
     for seed in range(arguments.seeds):
         for name in arguments.models.split(","):
@@ -44,7 +40,8 @@ def main() -> None:
                 continue
             model, fit = grb.train_with_history(name, dataset, seed=seed)
             scores = {mode: round(100 * value, 4) for mode, value in grb.evaluate(model, dataset).items()}
-            results.add(model=name, seed=seed, epochs=fit.epochs, seconds=round(fit.seconds, 2), threads=1, **scores)
+            cost = {"epochs": fit.epochs, "seconds": round(fit.seconds, 2), "threads": arguments.threads}
+            results.add(model=name, seed=seed, **cost, **scores)
 
 
 def table(results: Results) -> str:

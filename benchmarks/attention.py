@@ -8,15 +8,12 @@ Milliseconds of the fastest of five runs; the plain version is index_select, sca
 
 from __future__ import annotations
 
-import argparse
-
 import torch
-from common import best, peak_gigabytes, row, sized_graph
+from common import best, options, peak_gigabytes, row, sized_graph, started
 from torch import Tensor
 
 from grb.graph import Pattern
 from grb.graph.attention import attend, edge_softmax, gather_columns, gather_rows
-from grb.graph.memory import keep_memory
 from grb.graph.normalise import with_self_loops
 
 
@@ -36,14 +33,11 @@ def plain(rows: Tensor, cols: Tensor, left: Tensor, right: Tensor, x: Tensor) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=["flickr"])
     parser.add_argument("--heads", type=int, default=1)
     parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    keep_memory()
+    arguments = started(parser)
     for size in arguments.sizes:
         pattern, _ = with_self_loops(sized_graph(size).adj)
         n, heads = pattern.shape[0], arguments.heads

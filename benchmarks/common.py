@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import platform
@@ -9,16 +10,20 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
 import torch
+from torch import nn
 
 from grb.dataset.dataset import Dataset
 from grb.dataset.registry import home
 from grb.dataset.scalable import SIZES, named_graph
 from grb.graph import Graph, adjacency_from_csr
 from grb.graph.files import read_npz, write_npz
+from grb.graph.memory import keep_memory
+from grb.model.build import build, settings
 
 
 def sized_graph(name: str) -> Graph:
@@ -79,6 +84,32 @@ def row(**fields: object) -> None:
         writer.writerow(_header)
     writer.writerow([f"{value:.4g}" if isinstance(value, float) else value for value in full.values()])
     sys.stdout.flush()
+
+
+def options(documentation: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that benchmarks share; :func:`started` reads it."""
+    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--fresh-memory", action="store_true", help="without grb.graph.memory.keep_memory")
+    return parser
+
+
+def started(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options given, with torch set up by them."""
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if not arguments.fresh_memory:
+        keep_memory()
+    warnings.filterwarnings("ignore")
+    return arguments
+
+
+def untrained(name: str, dataset: Dataset) -> nn.Module:
+    """A model with random weights, which take as long as trained ones."""
+    model = build(
+        settings(name, dataset.name), dataset.num_features, dataset.num_classes, torch.Generator().manual_seed(0)
+    )
+    return model.eval().requires_grad_(False)
 
 
 def sizes_from_arguments(default: str) -> list[str]:

@@ -10,11 +10,11 @@ leaves the model in evaluation mode, so dropout and batch statistics stand still
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
+from common import options, started
 from torch import Tensor, nn
 
 import grb
@@ -22,7 +22,6 @@ from grb.dataset import Dataset
 from grb.defense.adversarial import AdversarialTraining
 from grb.defense.base import Training
 from grb.defense.build import build_defense
-from grb.graph.memory import keep_memory
 from grb.metric import mean_std
 from grb.model.base import evaluating, prepare
 from grb.model.build import build
@@ -101,15 +100,13 @@ def report(name: str, values: list[float]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--dataset", default="grb-cora")
     parser.add_argument("--models", default="gin,gin+ln")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--at-epochs", type=int, default=1000)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    keep_memory()
+    arguments = started(parser)
     dataset = grb.load_dataset(arguments.dataset)
     seeds = range(arguments.seeds)
     for name in filter(None, arguments.models.split(",")):

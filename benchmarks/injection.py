@@ -15,7 +15,7 @@ import argparse
 import time
 
 import torch
-from common import best, peak_gigabytes, row, sized_dataset
+from common import best, options, peak_gigabytes, row, sized_dataset, started, untrained
 from torch import nn
 
 from grb.attack.base import Scene, clean_labels, run_attack
@@ -27,26 +27,19 @@ from grb.attack.injection.features import Objective
 from grb.attack.losses import cross_entropy
 from grb.dataset import Dataset
 from grb.graph import GraphEdit
-from grb.graph.memory import keep_memory
-from grb.model.build import build, settings
 from grb.threat import Injection
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=["cora"])
     parser.add_argument("--mode", default="full")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--naive", action="store_true", help="also the full graph at large sizes: slow")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    keep_memory()
+    arguments = started(parser)
     for size in arguments.sizes:
         dataset = sized_dataset(size)
-        generator = torch.Generator().manual_seed(0)
-        model = build(settings("gcn", dataset.name), dataset.num_features, dataset.num_classes, generator).eval()
-        model.requires_grad_(False)
+        model = untrained("gcn", dataset)
         iteration(size, dataset, model, arguments)
         whole(size, dataset, model, arguments.mode)
 

@@ -8,16 +8,13 @@ ours. ``bound`` is the time to gather all needed rows at the bandwidth measured 
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable
 
 import torch
-from common import best, row, sized_graph
+from common import best, options, row, sized_graph, started
 from torch import Tensor
 
 from grb.graph import CSR, normalise
-from grb.graph.memory import keep_memory
 
 Method = Callable[[Tensor], Tensor]
 
@@ -55,16 +52,10 @@ def bandwidth_bound(op: CSR, x: Tensor) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=["cora", "flickr"])
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--widths", default="64,128")
-    parser.add_argument("--fresh-memory", action="store_true", help="without grb.graph.memory.keep_memory")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    if not arguments.fresh_memory:
-        keep_memory()
-    warnings.filterwarnings("ignore")
+    arguments = started(parser)
     for size in arguments.sizes:
         op = normalise.gcn(sized_graph(size).adj)
         for width in map(int, arguments.widths.split(",")):

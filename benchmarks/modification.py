@@ -1,12 +1,12 @@
 """What do the modification attacks cost, beside a plain way to the same numbers?
 
-    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/modification.py [SIZE ...] [--naive] [--return-memory]
+    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/modification.py [SIZE ...] [--naive] [--fresh-memory]
 
 The victim is the GCN of Tables 6 to 10 with random weights (the cost does not depend on them); all test nodes are targets.
 Sizes are cora, flickr, aminer, reddit. ``cora``: whole attacks with a budget of 257 edges, 5 % of the true grb-cora's.
 Larger ones: PR-BCD and GR-BCD with 5 % of the edges and a block of a million pairs, CPU seconds of an epoch: the difference
 between two epochs and one, so that the set-up is counted apart; one size per process, because the peak memory is the
-process's. Beside it the floor: what the sparse products of an epoch cost alone. ``--return-memory`` lets glibc give freed
+process's. Beside it the floor: what the sparse products of an epoch cost alone. ``--fresh-memory`` lets glibc give freed
 blocks back: less memory, more page faults. ``--naive`` also measures what stands under ``peer``: full spectra and dense
 gradients of n x n matrices, networkx, torch_geometric's PR-BCD.
 """
@@ -21,16 +21,15 @@ from functools import partial
 
 import numpy as np
 import torch
-from common import best, peak_gigabytes, row, sized_dataset
+from common import best, options, peak_gigabytes, row, sized_dataset, started, untrained
 from torch import Tensor, nn
 
 from grb.attack.base import Attack, Scene, run_attack
 from grb.attack.modification import FGA, FLIP, GRBCD, NEA, PRBCD, STACK, Metattack
 from grb.dataset import Dataset
-from grb.graph import Adjacency, Graph, Pattern, convert
-from grb.graph.memory import keep_memory
+from grb.graph import Graph, convert
 from grb.model.base import predict, prepare
-from grb.model.build import build, settings
+from grb.model.to_pyg import to_pyg
 from grb.threat import Modification
 
 BUDGET = 257
@@ -38,21 +37,15 @@ BLOCK = 1_000_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=["cora"])
     parser.add_argument("--only", help="attacks whose name contains this")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--naive", action="store_true", help="also the peers: minutes")
-    parser.add_argument("--return-memory", action="store_true", help="do not keep freed memory")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    if not arguments.return_memory:
-        keep_memory()
+    arguments = started(parser)
     for size in arguments.sizes:
         dataset = sized_dataset(size)
-        generator = torch.Generator().manual_seed(0)
-        model = build(settings("gcn", dataset.name), dataset.num_features, dataset.num_classes, generator).eval()
-        model.requires_grad_(False)
+        model = untrained("gcn", dataset)
         (whole if size in ("cora", "citeseer") else epochs)(size, dataset, model, arguments)
 
 
@@ -165,28 +158,12 @@ def dense_gradients(model: nn.Module, graph: Graph, x: Tensor) -> None:
         (gradient + gradient.T).argmax()
 
 
-class ForPyG(nn.Module):
-    """A model of ours behind torch_geometric's calling convention."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        n = len(x)
-        order = torch.argsort(edge_index[0] * n + edge_index[1])
-        rows, columns = edge_index[:, order]
-        indptr = torch.nn.functional.pad(torch.bincount(rows, minlength=n).cumsum(0), (1, 0))
-        adj = Adjacency(Pattern(indptr, columns, n, symmetric=True), edge_weight[order])
-        return self.model(x, prepare(self.model, adj))
-
-
 def pyg(model: nn.Module, dataset: Dataset, count: int) -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch_geometric.contrib.nn import PRBCDAttack
     attack = PRBCDAttack(
-        ForPyG(model), block_size=BLOCK, epochs=count, epochs_resampling=3 * count // 4, loss="tanh_margin", log=False
+        to_pyg(model), block_size=BLOCK, epochs=count, epochs_resampling=3 * count // 4, loss="tanh_margin", log=False
     )
     edges = dataset.graph.adj.edges()
     labels = predict(model, dataset.graph).argmax(1)

@@ -10,17 +10,15 @@ of 64. Adds one line per cell to docs/results/modification-strength.jsonl; runni
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 
 import numpy as np
-import torch
+from common import options, started
 from results import Results
 from torch import nn
 
 import grb
-from grb.graph.memory import keep_memory
 from grb.metric import Interval, mean_std, paired_difference
 from grb.threat import Modification
 
@@ -44,17 +42,15 @@ FILE = Path(__file__).parent.parent / "docs" / "results" / "modification-strengt
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("datasets", nargs="*", default=list(ATTACKS))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
+    arguments = started(parser)
     results = Results(FILE, ("dataset", "attack", "seed"))
     if arguments.table:
         print(table(results))
         return
-    torch.set_num_threads(1)
-    keep_memory()
     for name in arguments.datasets:
         dataset = grb.load_dataset(name) if name.startswith("grb-") else planetoid(name)
         for seed in range(arguments.seeds):

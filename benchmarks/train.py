@@ -9,18 +9,15 @@ product, ``F.dropout``, Adam, validation in every epoch.
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
 
 import torch
-from common import peak_gigabytes, row, sized_dataset
+from common import options, peak_gigabytes, row, sized_dataset, started
 from torch import Tensor, nn
 from torch.nn import functional
 
 from grb.dataset import Dataset
 from grb.graph import Graph, normalise
-from grb.graph.memory import keep_memory
 from grb.model.build import build, settings
 from grb.trainer import fit
 
@@ -87,19 +84,13 @@ def per_epoch(run: object, epochs: int, repeats: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=["cora"])
     parser.add_argument("--models", default="gcn")
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--plain", action="store_true")
-    parser.add_argument("--fresh-memory", action="store_true", help="without grb.graph.memory.keep_memory")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    if not arguments.fresh_memory:
-        keep_memory()
-    warnings.filterwarnings("ignore")
+    arguments = started(parser)
     for size in arguments.sizes:
         dataset = sized_dataset(size)
         epochs = arguments.epochs or (100 if size in ("cora", "citeseer") else 2)

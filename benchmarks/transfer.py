@@ -9,16 +9,15 @@ one line per cell to docs/results/injection-grb-cora.jsonl; running again goes o
 
 from __future__ import annotations
 
-import argparse
 import csv
 from pathlib import Path
 
 import torch
+from common import options, started
 from results import Results
 
 import grb
 from grb.dataset import DIFFICULTIES
-from grb.graph.memory import keep_memory
 from grb.metric import mean_std
 
 ATTACKS = ("rnd", "fgsm", "pgd", "speit", "tdgia")
@@ -26,20 +25,18 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--iterations", default="100,10,1000")
     parser.add_argument("--modes", default="full,easy,medium,hard")
     parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
+    arguments = started(parser)
     results = Results(
         ROOT / "docs" / "results" / "injection-grb-cora.jsonl", ("attack", "mode", "iterations", "repeat")
     )
     if arguments.table:
         print(table(results))
         return
-    torch.set_num_threads(1)
-    keep_memory()
     dataset = grb.load_dataset("grb-cora")
     for repeat in range(arguments.repeats):
         models: dict[str, torch.nn.Module] = {}

@@ -15,19 +15,18 @@ import math
 from pathlib import Path
 from statistics import mean, stdev
 
-import torch
+from common import options, started
 from results import Results
 
 import grb
 from grb.automl import tune
-from grb.graph.memory import keep_memory
 
 SAMPLERS = ("tpe", "random")
 SEEDS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--dataset", default="grb-cora")
     parser.add_argument("--model", default="gcn")
     parser.add_argument("--studies", type=int, default=5)
@@ -35,14 +34,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--storage", help="where trials are kept, so that a study may be interrupted")
     parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
+    arguments = started(parser)
     path = Path(__file__).parent.parent / "docs" / "results" / f"tune-{arguments.dataset}.jsonl"
     results = Results(path, ("what", "model", "study", "sampler", "seed"))
     if arguments.table:
         print(table(results))
         return
-    torch.set_num_threads(1)
-    keep_memory()
     dataset = grb.load_dataset(arguments.dataset)
     for study in range(arguments.studies):
         for sampler in SAMPLERS:

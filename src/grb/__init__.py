@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
     from grb.model.adapters import wrap
+    from grb.model.to_pyg import to_pyg
     from grb.trainer import save_model
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "perturb",
     "run_attack",
     "save_model",
+    "to_pyg",
     "train",
     "train_with_history",
     "wrap",
@@ -46,6 +48,7 @@ __getattr__, __dir__ = _lazy.attach(
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
         "perturb": "grb.perturb",
         "save_model": "grb.trainer.checkpoint",
+        "to_pyg": "grb.model.to_pyg",
         "wrap": "grb.model.adapters",
     },
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -162,6 +163,17 @@ def test_unwritable_place_is_refused_before_training_and_left_as_it_was(grb, tmp
     assert refusal(done).endswith(f"{tmp_path / 'file'} is not a directory; choose another place")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a directory that refuses files")
+def test_a_place_that_only_looks_writable_is_refused_before_training(grb):
+    done = grb("train", "gcn", *TINY, "--save", "/proc/self/gcn.safetensors")
+    assert done.exit_code == 2 and "cannot write /proc/self/gcn.safetensors" in refusal(done)
+
+
+def test_a_split_is_told_in_words(grb):
+    done = grb("train", "gcn", "--dataset", "synth-graphs", "--split", 10, "--epochs", 1)
+    assert "split 10: fold 0 of 0 to 9, drawn anew from seed 124" in done.stderr
 
 
 def test_failed_write_still_shows_the_scores(grb, monkeypatch, tmp_path):

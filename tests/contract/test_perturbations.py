@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from grb.catalogue import entries
-from grb.graph import Adjacency, CompleteAdjacency, Graph
+from grb.graph import Adjacency, CompleteAdjacency, Graph, dense
 from grb.graph.validate import adjacency_from_csr
 from grb.perturb import Perturbation, build_perturbation
-from grb.perturb.base import dense
 from perturb.graphs import collection_of, generator, graph_of, permuted
 
 NAMES = [*entries("perturbation"), "nonodeftrs+noedges", "frag-k1+nodedeg"]

@@ -180,6 +180,8 @@ def test_warnings_name_what_has_no_remedy() -> None:
     told = " | ".join(report(prepare(arrays(x=x, split=split))).warnings)
     assert "no training node has class 1" in told and "1 of 2 features are the same for all nodes" in told
     assert "features reach from 0 to 1500, far for the step" in told
+    alike = " | ".join(report(prepare(arrays(y=np.zeros(16, dtype=np.int64), weights=np.zeros(17)))).warnings)
+    assert "one class only" in alike and "17 listed edges have weight 0" in alike
 
 
 def test_any_dataset_gets_the_difficulties() -> None:

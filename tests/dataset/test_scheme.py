@@ -51,6 +51,19 @@ def test_predefined_splits_take_turns() -> None:
     assert scheme.words != Predefined(splits[:1]).words
 
 
+@pytest.mark.parametrize(
+    ("scheme", "number", "words"),
+    [
+        (Folds(LABELS), 3, "fold 3 of 0 to 9"),
+        (Folds(LABELS), 10, "fold 0 of 0 to 9, drawn anew from seed 124"),
+        (Predefined([Split.build([0], [1], {"full": [2]}, 4)]), 1, "predefined split 0 of 0 to 0, once more"),
+        (Random(60), 7, "random split of seed 7"),
+    ],
+)
+def test_a_number_is_told_in_words(scheme: Scheme, number: int, words: str) -> None:
+    assert scheme.about(number) == words
+
+
 @given(st.integers(10, 300), st.integers(0, 2**31))
 def test_random_splits_hold_every_item_once(items: int, number: int) -> None:
     split = Random(items)(number)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GPSConv, SGConv
+from torch_geometric.nn import GCNConv, GPSConv, SGConv, global_add_pool
 from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE, SGFormer
 
 import grb
@@ -17,7 +17,7 @@ from grb.attack.build import build_attack
 from grb.dataset import Dataset
 from grb.dataset.raw import thin
 from grb.errors import DataError, GRBError
-from grb.graph import CSR, Adjacency
+from grb.graph import CSR, Adjacency, adjacency_from_edges, convert
 from grb.model.adapters import Wrapped, wrap
 from grb.model.base import predict, prepare
 from grb.threat import Modification
@@ -201,3 +201,47 @@ def test_sparse_features_become_dense_once(dataset: Dataset) -> None:
     assert torch.equal(predict(model, dataset.graph.with_features(sparse)), first) and model._made_dense is kept
     dense = dataset.graph.with_features(torch.eye(dataset.graph.n)[:, :100])
     assert torch.allclose(first, predict(model, dense), atol=1e-6)
+
+
+class OfGraphs(nn.Module):
+    """A classifier of whole graphs in the way of torch_geometric's examples."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.conv = GCNConv(features, 16)
+        self.head = nn.Linear(16, classes)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        out: Tensor = self.head(global_add_pool(self.conv(x, edge_index, edge_weight).relu(), batch))
+        return out
+
+
+def test_a_classifier_of_graphs_is_attacked_graph_by_graph() -> None:
+    fold = grb.load_dataset("synth-graphs").with_split(0)
+    torch.manual_seed(0)
+    net = OfGraphs(fold.num_features, fold.num_classes)
+    model = grb.wrap(net, pools=True)
+    data = convert.to_pyg(fold.graph)
+    sizes = fold.graph.ptr.diff()
+    batch = torch.arange(len(sizes)).repeat_interleave(sizes)
+    torch.testing.assert_close(predict(model, fold.graph), net(data.x, data.edge_index, batch).detach())
+    for attack in ("fga", "dice", "fgsm"):
+        options = {"iterations": 3} if attack == "fgsm" else {}
+        result = grb.run_attack(attack, model, fold, seed=0, **options)
+        edited = fold.graph.apply(result.edit)
+        after = torch.arange(len(sizes)).repeat_interleave(edited.ptr.diff())
+        alone = net(edited.x, convert.to_pyg(edited).edge_index, after)
+        torch.testing.assert_close(predict(model, edited), alone.detach())
+        assert grb.evaluate(model, fold, result)["full"] <= 1
+
+
+def test_pooling_is_refused_where_it_cannot_be() -> None:
+    with pytest.raises(DataError, match=r"pools=True needs a forward\(x, edge_index, batch\)"):
+        grb.wrap(GPS(3, 2), pools=True)
+    fold = grb.load_dataset("synth-graphs").with_split(0)
+    with pytest.raises(DataError, match="classifies nodes, but"):
+        grb.run_attack("fga", grb.wrap(OfGraphs(fold.num_features, 3)), fold)
+    empty = grb.wrap(OfGraphs(3, 2), pools=True)
+    op = empty.prepare(adjacency_from_edges([[0], [1]], 2)[0])
+    with pytest.raises(DataError, match="1 rows of logits for 2 graphs"):
+        empty(torch.rand(2, 3), op, torch.tensor([0, 2, 2]))

@@ -8,9 +8,9 @@ from hypothesis import given
 from scipy.stats import kstest
 
 from grb.errors import DataError
-from grb.graph import CSR
+from grb.graph import CSR, dense
 from grb.perturb import NodeDeg, NoNodeFtrs, RandFtrs
-from grb.perturb.base import Streams, dense
+from grb.perturb.base import Streams
 from perturb.graphs import collection_of, collections, few, generator, graph_of
 
 

@@ -7,9 +7,8 @@ import torch
 from hypothesis import given
 
 from grb.errors import DataError
-from grb.graph import CSR, Graph, Pattern
+from grb.graph import CSR, Graph, Pattern, dense
 from grb.perturb import FullyConn, HighPass, LowPass, MidPass, NodeDeg, hard_band, wavelet_bank
-from grb.perturb.base import dense
 from perturb.graphs import collection_of, collections, few, graph_of, networks, nx_of, permuted
 
 BANDS = (LowPass, MidPass, HighPass)

@@ -103,6 +103,8 @@ def test_the_command_shows_and_writes_it(store, tmp_path):
     ("wrong", "word"), [(["--mode", "huge"], "huge"), (["-o", "cross.txt"], ".csv"), (["--model", "gcnn"], "gcnn")]
 )
 def test_bad_options_are_refused(store, wrong, word):
+    nowhere = CliRunner().invoke(app, ["taxonomy", "cross", str(store.path / "nowhere")])
+    assert nowhere.exit_code == 2 and "no store" in nowhere.stderr
     refused = CliRunner().invoke(app, ["taxonomy", "cross", str(store.path), *wrong])
     assert refused.exit_code == 2 and word in refused.output
 

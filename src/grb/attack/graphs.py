@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -17,14 +16,14 @@ from torch import Tensor
 
 from grb.attack.base import Attack, AttackResult, Scene, Step, peak_megabytes, run_attack
 from grb.dataset.view import View
-from grb.graph import CSR, Graph
+from grb.graph import CSR, Graph, dense
 from grb.graph.pieces import alone, joined
 from grb.graph.validate import check_ids
 from grb.model.base import check_features
-from grb.model.layers import dense
 from grb.model.pooled import GraphLevel
 
 SEEDS = 2**31
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def attack_graphs(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
@@ -96,10 +95,23 @@ def together(histories: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
 
 
 def counted(remarks: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Remarks that differ in numbers alone once, with the number of graphs that they are about.
+    """Remarks that differ in numbers alone once, with the range of every number and how many graphs they are about.
 
-    >>> counted([["1 of 3 edges"], ["2 of 3 edges"], []])
-    ('in 2 graphs: # of # edges',)
+    >>> counted([["1 of 3 edges"], ["2 of 3 edges"], [], ["no labels"]])
+    ('in 2 graphs: 1 to 2 of 3 edges', 'in 1 graph: no labels')
     """
-    kinds = Counter(kind for own in remarks for kind in {re.sub(r"\d+", "#", remark) for remark in own})
-    return tuple(f"in {count} graphs: {kind}" for kind, count in sorted(kinds.items()))
+    kinds: dict[str, list[str]] = {}
+    for own in remarks:
+        for kind, remark in {NUMBER.sub("#", remark): remark for remark in own}.items():
+            kinds.setdefault(kind, []).append(remark)
+    return tuple(f"in {len(each)} graph{'s' * (len(each) > 1)}: {_ranged(each)}" for _, each in sorted(kinds.items()))
+
+
+def _ranged(remarks: Sequence[str]) -> str:
+    ranges = iter([sorted(set(numbers), key=float) for numbers in zip(*map(NUMBER.findall, remarks), strict=True)])
+
+    def told(_: re.Match[str]) -> str:
+        values = next(ranges)
+        return values[0] if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+    return NUMBER.sub(told, remarks[0])

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern
+from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern, dense
 from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare
 
 Forward = Callable[[Tensor], Tensor]
@@ -112,7 +112,7 @@ def full_forward(model: nn.Module, attacked: Graph, varying: Tensor, targets: Te
         op: What the model prepares of the attacked graph's edges, if that is known already.
     """
     op = prepare(model, attacked.adj) if op is None else op
-    x = attacked.x if isinstance(attacked.x, Tensor) else attacked.x @ torch.eye(attacked.num_features)
+    x = dense(attacked.x)
 
     def forward(features: Tensor) -> Tensor:
         logits: Tensor = model(x.index_copy(0, varying, features), op)

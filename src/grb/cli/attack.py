@@ -15,9 +15,9 @@ from grb.catalogue import canonical
 from grb.cli import output
 from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
-from grb.cli.eval import check_model, dataset_title, metric_name, model_title, on_split, trained_on
+from grb.cli.eval import check_model, dataset_line, dataset_title, metric_name, model_title, on_split, trained_on
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
-from grb.cli.progress import Reporter, reporter
+from grb.cli.progress import Reporter, every_run, reporter
 from grb.errors import BudgetError, DataError, GRBError
 
 if TYPE_CHECKING:
@@ -295,24 +295,17 @@ def _victims(models: Mapping[Path, GraphModel], dataset: Dataset) -> list[Victim
 
 def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
     """All runs, or those that were finished when the user interrupted."""
+
+    def announced(run: tuple[str, str, int]) -> tuple[str, int | None]:
+        name, mode, seed = run
+        steps = expected_steps(plan.attacks[name], plan.threats[name, mode])
+        if steps is not None and dataset.task == "graph":
+            steps *= len(dataset.test_ids(mode))
+        return f"{name} {mode} seed {seed}", steps
+
     console = output.console(stderr=True)
-    console.print(
-        f"{dataset_title(dataset)}: {dataset.num_nodes} nodes, {dataset.num_edges} edges, "
-        f"{dataset.num_features} features, {dataset.num_classes} classes"
-    )
-    runs: list[Run] = []
-    try:
-        with reporter(console, len(plan.runs)) as progress:
-            for name, mode, seed in plan.runs:
-                steps = expected_steps(plan.attacks[name], plan.threats[name, mode])
-                if steps is not None and dataset.task == "graph":
-                    steps *= len(dataset.test_ids(mode))
-                progress.start(f"{name} {mode} seed {seed}", steps)
-                runs.append(_attack_one(plan, dataset, name, mode, seed, progress))
-                progress.done(runs[-1].sentence())
-    except KeyboardInterrupt:
-        return runs, True
-    return runs, False
+    console.print(dataset_line(dataset))
+    return every_run(console, plan.runs, announced, lambda run, told: _attack_one(plan, dataset, *run, told))
 
 
 def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: Reporter) -> Run:

@@ -93,6 +93,13 @@ def dataset_title(dataset: Dataset) -> str:
     return f"{dataset.name} (synthetic)" if dataset.synthetic else dataset.name
 
 
+def dataset_line(dataset: Dataset) -> str:
+    return (
+        f"{dataset_title(dataset)}: {dataset.num_nodes} nodes, {dataset.num_edges} edges, "
+        f"{dataset.num_features} features, {dataset.num_classes} classes"
+    )
+
+
 def model_title(model: GraphModel) -> str:
     return model.title
 

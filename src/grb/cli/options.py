@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -69,6 +70,12 @@ def check_directory(directory: Path, wanted: Path) -> None:
         raise DataError(f"cannot write {wanted}: {existing} is not a directory; choose another place")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise DataError(f"cannot write {wanted}: no permission in {existing}; choose another place")
+    try:  # some file systems grant a permission and refuse the file
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"cannot write {wanted}: {reason} in {existing}; choose another place") from None
 
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable JSON on stdout; words for humans go to stderr.")]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
@@ -29,10 +29,44 @@ class Reporter(Protocol):
     def done(self, sentence: str) -> None: ...
 
 
+class Outcome(Protocol):
+    """What is said of a finished run."""
+
+    def sentence(self) -> str: ...
+
+
+Planned = TypeVar("Planned")
+Done = TypeVar("Done", bound=Outcome)
+
+
 def reporter(console: Console, runs: int) -> Reporter:
     """Bars if somebody is watching, lines if not."""
     watched = console.is_terminal and not console.is_dumb_terminal
     return Bars(console, runs) if watched else Lines(console, runs)
+
+
+def every_run(
+    console: Console,
+    runs: Sequence[Planned],
+    announced: Callable[[Planned], tuple[str, int | None]],
+    do: Callable[[Planned, Reporter], Done],
+) -> tuple[list[Done], bool]:
+    """Do all runs and tell about them; True beside those that were finished if the user interrupted.
+
+    Args:
+        announced: Name of a run and how many epochs or steps it has, if that is known.
+        do: Does a run, which tells the reporter about its epochs or steps.
+    """
+    finished: list[Done] = []
+    try:
+        with reporter(console, len(runs)) as progress:
+            for run in runs:
+                progress.start(*announced(run))
+                finished.append(do(run, progress))
+                progress.done(finished[-1].sentence())
+    except KeyboardInterrupt:
+        return finished, True
+    return finished, False
 
 
 class _Watch:

@@ -45,6 +45,8 @@ def cross(
     if out is not None:
         check_directory(out.parent, out)
     canonical("profiler", model)
+    if store is not None and not store.is_dir():
+        raise DataError(f"no store {store}; `grb taxonomy run --datasets DATASET --store {store}` makes one")
     rows = cross_view(store_at(store), model=model, mode=mode)
     if out is not None:
         from grb.leaderboard.export import to_csv

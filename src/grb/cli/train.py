@@ -13,9 +13,9 @@ import typer
 
 from grb._version import __version__
 from grb.cli import output
-from grb.cli.eval import dataset_title, metric_name
+from grb.cli.eval import dataset_line, dataset_title, metric_name
 from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names, use_machine
-from grb.cli.progress import Reporter, reporter
+from grb.cli.progress import Reporter, every_run
 from grb.errors import DataError, GRBError
 
 if TYPE_CHECKING:
@@ -164,6 +164,8 @@ def train(
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
         loaded = loaded.with_split(split)
+        assert loaded.scheme is not None
+        output.say(f"split {split}: {loaded.scheme.about(split)}")
     if mode is not None:
         loaded.test_ids(mode)
     settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
@@ -273,21 +275,14 @@ def _file(save: Path, model: str, dataset: str, seed: int) -> Path:
 
 def _train_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
     """All runs, or those that were finished when the user interrupted."""
+
+    def announced(run: tuple[str, int]) -> tuple[str, int | None]:
+        model, seed = run
+        return f"{model} seed {seed}", plan.models[model].epochs
+
     console = output.console(stderr=True)
-    console.print(
-        f"{dataset_title(dataset)}: {dataset.num_nodes} nodes, {dataset.num_edges} edges, "
-        f"{dataset.num_features} features, {dataset.num_classes} classes"
-    )
-    runs: list[Run] = []
-    try:
-        with reporter(console, len(plan.runs)) as progress:
-            for model, seed in plan.runs:
-                progress.start(f"{model} seed {seed}", plan.models[model].epochs)
-                runs.append(_train_one(plan, dataset, model, seed, progress))
-                progress.done(runs[-1].sentence())
-    except KeyboardInterrupt:
-        return runs, True
-    return runs, False
+    console.print(dataset_line(dataset))
+    return every_run(console, plan.runs, announced, lambda run, told: _train_one(plan, dataset, *run, told))
 
 
 def _train_one(plan: Plan, dataset: Dataset, model: str, seed: int, progress: Reporter) -> Run:

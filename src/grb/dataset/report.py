@@ -65,7 +65,12 @@ def report(prepared: Prepared) -> Report:
     given, dataset = prepared.given, prepared.dataset
     facts = _facts(dataset, given)
     return Report(
-        dataset.name, _input(given), facts, prepared.problems, tuple(_warnings(facts, dataset)), tuple(given.notes)
+        dataset.name,
+        _input(given),
+        facts,
+        prepared.problems,
+        tuple(_warnings(facts, dataset, given)),
+        tuple(given.notes),
     )
 
 
@@ -157,7 +162,7 @@ def _constant_columns(x: Tensor | CSR) -> int:
     return int((x == x[:1]).all(0).sum()) if len(x) else 0
 
 
-def _warnings(facts: dict[str, Any], dataset: Dataset) -> list[str]:
+def _warnings(facts: dict[str, Any], dataset: Dataset, given: Given) -> list[str]:
     told = []
     few = [name for name, count in facts["class_counts"].items() if count < FEW]
     if few and dataset.labels.dim() == 1:
@@ -175,6 +180,11 @@ def _warnings(facts: dict[str, Any], dataset: Dataset) -> list[str]:
             f"features reach from {low:g} to {high:g}, far for the step of 0.01 that FGSM and PGD take by default; "
             "feat_norm=arctan brings them into -1 to 1 as in the papers, or give the attack a step"
         )
+    if dataset.num_classes < 2 and dataset.labels.dim() == 1:
+        told.append("there is one class only, so that there is nothing to learn")
+    weightless = 0 if given.weights is None else int((np.asarray(given.weights) == 0).sum())
+    if weightless:
+        told.append(f"{weightless} listed edges have weight 0, so that they are no edges")
     if not dataset.num_edges:
         told.append("there are no edges")
     return told

@@ -26,6 +26,9 @@ class Scheme(Protocol):
     def words(self) -> str:
         """What it does, for people and for a dataset's fingerprint."""
 
+    def about(self, number: int) -> str:
+        """Which split a number is, for people."""
+
     def __call__(self, number: int) -> Split: ...
 
 
@@ -46,6 +49,10 @@ class Predefined:
             for ids in split.tensors():
                 digest.update(f"{len(ids)};".encode() + ids.numpy().astype("<i8").tobytes())
         return f"predefined, {len(self.splits)} in turn ({digest.hexdigest()[:12]})"
+
+    def about(self, number: int) -> str:
+        again, place = divmod(_checked(number), len(self.splits))
+        return f"predefined split {place} of 0 to {len(self.splits) - 1}{', once more' if again else ''}"
 
     def __call__(self, number: int) -> Split:
         return self.splits[_checked(number) % len(self.splits)]
@@ -75,6 +82,10 @@ class Folds:
     def words(self) -> str:
         kind = "stratified folds" if self.labels.dim() == 1 else "folds"
         return f"{self.count} {kind}, seed {self.seed}"
+
+    def about(self, number: int) -> str:
+        again, fold = divmod(_checked(number), self.count)
+        return f"fold {fold} of 0 to {self.count - 1}{f', drawn anew from seed {self.seed + again}' if again else ''}"
 
     def __call__(self, number: int) -> Split:
         again, fold = divmod(_checked(number), self.count)
@@ -110,6 +121,9 @@ class Random:
         train, val = int(self.train * self.items), int(self.val * self.items)
         return train, val, self.items - train - val
 
+    def about(self, number: int) -> str:
+        return f"random split of seed {_checked(number)}"
+
     def __call__(self, number: int) -> Split:
         order = torch.randperm(self.items, generator=torch.Generator().manual_seed(_checked(number)))
         train, val, test = (part.sort().values for part in order.split(self._sizes()))
@@ -133,6 +147,9 @@ class ByDegree:
     @property
     def words(self) -> str:
         return f"easy, medium and hard by degree (60 / 10 / 3 x 10 %), seed {self.seed}"
+
+    def about(self, number: int) -> str:
+        return f"easy, medium and hard nodes drawn from seed {self.seed + _checked(number)}"
 
     def __call__(self, number: int) -> Split:
         generator = np.random.default_rng(self.seed + _checked(number))

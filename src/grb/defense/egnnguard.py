@@ -9,11 +9,11 @@ from torch import Tensor
 
 from grb.defense.preprocess import unit_rows
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Pattern, sampled_product
+from grb.graph import CSR, Adjacency, Pattern, dense, sampled_product
 from grb.graph.normalise import with_self_loops
 from grb.graph.sparse import row_sums
 from grb.model.base import Stage
-from grb.model.layers import Linear, dense, relu_dropout
+from grb.model.layers import Linear, relu_dropout
 from grb.model.stack import ConvStack
 
 

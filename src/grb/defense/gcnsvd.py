@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, convert
+from grb.graph import Adjacency, convert
 from grb.graph.operators import LowRank
 from grb.model.stack import ConvStack
 from grb.model.torch.gcn import GCNConv
@@ -82,7 +82,7 @@ def largest_eigenpairs(adj: Adjacency, rank: int) -> tuple[Tensor, Tensor]:
     matrix = convert.to_scipy(adj).astype(np.float64)
     n = adj.n
     if n <= max(2 * rank, 64):
-        values, vectors = np.linalg.eigh(CSR(adj.pattern, adj.values).__matmul__(torch.eye(n)).double().numpy())
+        values, vectors = np.linalg.eigh(matrix.toarray())
     else:
         # a fixed start, because Lanczos draws a random one otherwise
         values, vectors = eigsh(matrix, k=rank, which="LM", v0=np.full(n, n**-0.5))

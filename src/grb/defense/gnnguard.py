@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from grb.graph import CSR, Adjacency, Pattern, sampled_product
+from grb.graph import CSR, Adjacency, Pattern, dense, sampled_product
 from grb.graph.normalise import with_self_loops
 from grb.graph.sparse import row_sums
 from grb.model.base import GraphModel, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense, relu_dropout
+from grb.model.layers import Dropout, Linear, relu_dropout
 from grb.model.torch.gat import GATConv
 
 # neighbours less alike than this are cut off

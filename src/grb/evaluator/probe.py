@@ -13,9 +13,8 @@ from torch.nn import functional
 
 from grb.dataset.view import View
 from grb.errors import DataError
-from grb.graph import Graph, GraphEdit
+from grb.graph import Graph, GraphEdit, dense
 from grb.model.base import check_features, prepare
-from grb.model.layers import dense
 
 # of the largest logit
 SAME_LOGITS = 1e-4

@@ -5,7 +5,7 @@ from grb.graph.complete import CompleteAdjacency
 from grb.graph.edit import GraphEdit
 from grb.graph.features import FeatureScale
 from grb.graph.graph import Graph
-from grb.graph.sparse import CSR, Op, Pattern, sampled_product
+from grb.graph.sparse import CSR, Op, Pattern, dense, sampled_product
 from grb.graph.validate import adjacency_from_csr, adjacency_from_edges
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "Pattern",
     "adjacency_from_csr",
     "adjacency_from_edges",
+    "dense",
     "sampled_product",
 ]

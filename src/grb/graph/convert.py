@@ -10,7 +10,7 @@ import torch
 from grb.errors import DataError
 from grb.graph.adjacency import Adjacency
 from grb.graph.graph import Graph
-from grb.graph.sparse import CSR
+from grb.graph.sparse import dense
 from grb.graph.validate import Mode, adjacency_from_edges
 
 if TYPE_CHECKING:
@@ -111,5 +111,5 @@ def from_pyg(data: Any, *, mode: Mode = "strict") -> tuple[Graph, list[str]]:
 
 
 def _dense_rows(graph: Graph, *, as_numpy: bool = True) -> Any:
-    x = graph.x @ torch.eye(graph.num_features) if isinstance(graph.x, CSR) else graph.x
+    x = dense(graph.x)
     return x.detach().cpu().numpy() if as_numpy else x

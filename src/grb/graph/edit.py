@@ -16,7 +16,7 @@ from grb.errors import DataError
 from grb.graph.files import read_npz, write_npz
 from grb.graph.graph import Graph
 from grb.graph.pieces import in_blocks, owners
-from grb.graph.sparse import CSR, Pattern
+from grb.graph.sparse import CSR, Pattern, dense
 
 FORMAT = 1
 MAX_EDIT_BYTES = 2 * 2**30
@@ -153,7 +153,7 @@ class GraphEdit:
         gone = old_edges[:, old_edges[1] < base]
         drop = gone[:, ~new.has(gone)]
         _refuse_weight_changes(before, after, add, drop, base)
-        old_x, new_x = _dense(before.x), _dense(after.x)
+        old_x, new_x = dense(before.x), dense(after.x)
         changed = (old_x[:base] != new_x[:base]).any(1).nonzero().flatten()
         return cls(
             n=before.n,
@@ -247,9 +247,9 @@ def _edited_features(edit: GraphEdit, x: Tensor | CSR) -> Tensor | CSR:
     if not (edit.num_new or edit.cut or edit.set_ids is not None):
         return x
     if isinstance(x, CSR):
-        dense = _edited_features(edit, _dense(x))
-        assert isinstance(dense, Tensor)
-        return sparse_features(dense)
+        changed = _edited_features(edit, dense(x))
+        assert isinstance(changed, Tensor)
+        return sparse_features(changed)
     x = x[: edit.base]
     if edit.set_ids is not None and edit.set_x is not None:
         x = x.index_copy(0, edit.set_ids, edit.set_x.to(x.dtype))
@@ -270,10 +270,6 @@ def sparse_features(x: Tensor) -> CSR:
     counts = torch.bincount(rows, minlength=len(x))
     indptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)
     return CSR(Pattern(indptr, cols.to(torch.int32), x.shape[1]), x[rows, cols])
-
-
-def _dense(x: Tensor | CSR) -> Tensor:
-    return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1])
 
 
 def _refuse_weight_changes(before: Graph, after: Graph, add: Tensor, drop: Tensor, base: int) -> None:

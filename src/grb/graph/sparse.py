@@ -152,7 +152,7 @@ class CSR:
         symmetric: The matrix equals its transpose, so that one object serves both directions.
 
     >>> pattern = Pattern(torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1]), columns=2)
-    >>> CSR(pattern, torch.tensor([2.0, 3.0, 4.0])) @ torch.eye(2)
+    >>> CSR(pattern, torch.tensor([2.0, 3.0, 4.0])).dense()
     tensor([[0., 2.],
             [3., 4.]])
     """
@@ -192,6 +192,13 @@ class CSR:
         block, places = self.pattern.rows(ids)
         return CSR(block, None if self.values is None else self.values.index_select(0, places))
 
+    def dense(self) -> Tensor:
+        """All entries as a dense matrix, differentiable in the values, [rows, columns]: for features, never for a graph."""
+        n, d = self.shape
+        places = self.pattern.row_ids.long() * d + self.pattern.indices
+        values = torch.ones(len(places), device=self.device) if self.values is None else self.values
+        return values.new_zeros(n * d).index_add(0, places, values).view(n, d)
+
     def remembering(self, x: Tensor) -> CSR:
         """The same operator, which computes its product with the constant ``x`` once and keeps it.
 
@@ -217,6 +224,11 @@ class CSR:
             return self
         values = None if self.values is None else self.values.to(device)
         return CSR(self.pattern.to(device), values, self.symmetric)
+
+
+def dense(x: Tensor | CSR) -> Tensor:
+    """Features as a dense tensor, whatever they are kept as."""
+    return x.dense() if isinstance(x, CSR) else x
 
 
 def sampled_product(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:

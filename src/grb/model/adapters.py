@@ -33,6 +33,7 @@ def wrap(
     call: Callable[..., Any] | None = None,
     self_loops: bool = False,
     weights: Weights = "presence",
+    pools: bool = False,
 ) -> Wrapped:
     """A module of another library as a model that attacks, defenses and evaluators of grb accept.
 
@@ -50,6 +51,8 @@ def wrap(
         weights: What a weight of an edge means to a module that divides by the number of edges. ``presence``: how much of
             the edge there is, zero being none, which attacks on edges need (:mod:`grb.model.counted`). ``own``: whatever
             the module makes of it, for a module that was trained on a graph with weights of its own.
+        pools: The module classifies whole graphs: it takes ``batch``, the number of every node's graph, and gives a row of
+            logits for every graph.
 
     >>> class Mean(nn.Module):
     ...     def forward(self, x, adj):
@@ -75,7 +78,14 @@ def wrap(
     weight = _weight_name(module, names, edge_weight)
     if style == "cogdl" and edge_weight is not False:
         weight = "edge_weight"
-    return Wrapped(module, style, weight, call, batch=batch, self_loops=self_loops, weights=weights)
+    if pools and (style != "pyg" or "batch" not in arguments):
+        raise DataError(
+            f"pools=True needs a forward(x, edge_index, batch) as in torch_geometric, but that of {type(module).__name__} is "
+            f"forward({', '.join(names)})"
+        )
+    return Wrapped(
+        module, style, weight, call, batch=batch or pools, self_loops=self_loops, weights=weights, pools=pools
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +117,11 @@ class Wrapped(nn.Module):
         batch: bool = False,
         self_loops: bool = False,
         weights: Weights = "presence",
+        pools: bool = False,
     ) -> None:
         super().__init__()
         self.module, self.style, self.edge_weight, self.call, self.batch = module, style, edge_weight, call, batch
-        self.self_loops, self.weights = self_loops, weights
+        self.self_loops, self.weights, self.pools = self_loops, weights, pools
         self._follows = False  # weights are known to reach the logits; for CogDL, whose modules do not tell
         self._counting: Counting | None = None
         self._made_dense: tuple[CSR, Tensor] | None = None
@@ -130,20 +141,20 @@ class Wrapped(nn.Module):
             )
         return self._made(rows, columns, values, adj.n)
 
-    def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
-        """Logits, [n, classes]."""
+    def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
+        """Logits, [n, classes]; of a module that pools, [graphs, classes], where graph g has the nodes ptr[g] to ptr[g + 1]."""
         features = x if isinstance(x, Tensor) else self._dense(x)
         self._forget()
         if self.style == "adj":
             return _logits((self.call or self.module)(features, op))
         values = op.values
         if values is None:
-            return self._run(features, op)
+            return self._run(features, op, ptr)
         if self.weights == "presence":
             if self._counting is None:
                 self._counting = self._tried(features)
             op = replace(op, values=reweighted(self._counting, *op.entries))
-        logits = self._run(features, op)
+        logits = self._run(features, op, ptr)
         if self.style == "cogdl" and values.requires_grad and torch.is_grad_enabled() and not self._follows:
             if not _depends(logits, values):
                 raise DataError(self._unweighted())
@@ -153,7 +164,7 @@ class Wrapped(nn.Module):
     def _dense(self, x: CSR) -> Tensor:
         """Sparse features as the other libraries want them, made once."""
         if self._made_dense is None or self._made_dense[0] is not x:
-            self._made_dense = (x, x @ torch.eye(x.shape[1]))
+            self._made_dense = (x, x.dense())
         return self._made_dense[1]
 
     def _made(self, rows: Tensor, columns: Tensor, values: Tensor | None, n: int) -> Prepared:
@@ -165,7 +176,7 @@ class Wrapped(nn.Module):
             return Prepared(rows, columns, values, n, graph_of(rows, columns, n))
         return Prepared(rows, columns, values, n, None)
 
-    def _run(self, features: Tensor, op: Prepared) -> Tensor:
+    def _run(self, features: Tensor, op: Prepared, ptr: Tensor | None = None) -> Tensor:
         run = self.call or self.module
         if self.style == "cogdl":
             from grb.model.cogdl import graph_of
@@ -176,9 +187,17 @@ class Wrapped(nn.Module):
             # a new graph for every pass, because CogDL normalises its weights in place
             return _logits(run(graph_of(op.rows, op.columns, op.values, features)))
         more = {self.edge_weight: op.values} if self.edge_weight is not None and op.values is not None else {}
-        if self.batch:  # it insists on hearing that all nodes are of one graph
-            more["batch"] = torch.zeros(len(features), dtype=torch.int64, device=features.device)
-        return _logits(run(features, op.graph, **more) if self.style == "pyg" else run(op.graph, features, **more))
+        if self.batch:  # it insists on hearing of which graph a node is, even if there is one only
+            bounds = torch.tensor([0, len(features)]) if ptr is None else ptr
+            graphs = torch.arange(len(bounds) - 1, device=features.device)
+            more["batch"] = graphs.repeat_interleave(bounds.diff().to(features.device))
+        logits = _logits(run(features, op.graph, **more) if self.style == "pyg" else run(op.graph, features, **more))
+        if self.pools and len(logits) != len(graphs):
+            raise DataError(
+                f"{type(self.module).__name__} gives {len(logits)} rows of logits for {len(graphs)} graphs, but each needs "
+                "one; graphs without nodes get none from torch_geometric's pooling"
+            )
+        return logits
 
     def _tried(self, features: Tensor) -> Counting:
         """How the module counts edges of weight zero; see :mod:`grb.model.counted`."""

@@ -46,11 +46,6 @@ class Linear(nn.Module):
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, bias={self.bias is not None}"
 
 
-def dense(x: Tensor | CSR) -> Tensor:
-    """Features as a dense tensor; norms of whole rows need them so."""
-    return x if isinstance(x, Tensor) else x @ torch.eye(x.shape[1], device=x.device)
-
-
 class Dropout(nn.Module):
     """Dropout whose masks come from random bits: fresh and independent at every call, from an explicit generator.
 

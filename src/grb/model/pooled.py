@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from grb.catalogue import POOL, canonical, resolve
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Pattern
+from grb.graph import CSR, Adjacency, Pattern, dense
 from grb.model.base import GraphModel, Pool, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense, relu_dropout
+from grb.model.layers import Dropout, Linear, relu_dropout
 
 Readout = Literal["mean", "sum"]
 WIDTHS = (32, 32)

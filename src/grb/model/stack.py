@@ -8,9 +8,9 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from grb.graph import CSR
+from grb.graph import CSR, dense
 from grb.model.base import GraphModel, Mix, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, dense, relu_dropout
+from grb.model.layers import Dropout, relu_dropout
 
 
 class Conv(Protocol):

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Graph, Pattern
+from grb.graph import Adjacency, Graph, Pattern
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -152,13 +152,3 @@ def joined(n: int, edges: Integers, weights: NDArray[np.float32] | None = None) 
     return Adjacency(
         Pattern(torch.from_numpy(indptr), torch.from_numpy(columns.astype(small)), n, symmetric=True), values
     )
-
-
-def dense(x: Tensor | CSR) -> Tensor:
-    """Features as a dense tensor."""
-    if isinstance(x, Tensor):
-        return x
-    pattern = x.pattern
-    values = torch.ones(pattern.entries, device=x.device) if x.values is None else x.values
-    places = (pattern.row_ids.long(), pattern.indices.long())
-    return torch.zeros(x.shape, dtype=values.dtype, device=x.device).index_put_(places, values, accumulate=True)

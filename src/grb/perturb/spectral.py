@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, CompleteAdjacency, Graph, Pattern, normalise
-from grb.perturb.base import Compat, Floats, Integers, boundaries, check_compat, csr_of, dense, ranges
+from grb.graph import CSR, Adjacency, CompleteAdjacency, Graph, Pattern, dense, normalise
+from grb.perturb.base import Compat, Floats, Integers, boundaries, check_compat, csr_of, ranges
 
 Filter = Literal["hard", "wavelet"]
 Masks = NDArray[np.bool_]
@@ -81,13 +81,7 @@ class LowPass(_Band):
 class MidPass(_Band):
     """Keep the middle third of the frequencies.
 
-    Args:
-        filter: ``hard`` or ``wavelet``, see :func:`hard_band` and :func:`wavelet_bank`. As in the paper, collections have
-            the first and single graphs the second if nothing is given.
-        compat: ``"gtaxogym"`` cuts the hard bands as the paper's code does.
-
-    References:
-        Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
+    Arguments and reference as for :class:`LowPass`.
     """
 
     band: ClassVar[int] = 1
@@ -97,13 +91,7 @@ class MidPass(_Band):
 class HighPass(_Band):
     """Keep what differs from node to node: the highest third of the frequencies.
 
-    Args:
-        filter: ``hard`` or ``wavelet``, see :func:`hard_band` and :func:`wavelet_bank`. As in the paper, collections have
-            the first and single graphs the second if nothing is given.
-        compat: ``"gtaxogym"`` cuts the hard bands as the paper's code does.
-
-    References:
-        Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
+    Arguments and reference as for :class:`LowPass`.
     """
 
     band: ClassVar[int] = 2

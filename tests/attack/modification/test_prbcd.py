@@ -17,8 +17,9 @@ from grb.attack.modification import FGA, GRBCD, PRBCD, TopologyPGD
 from grb.attack.modification import relaxed as module
 from grb.dataset import Dataset
 from grb.errors import DataError
-from grb.graph import Adjacency, GraphEdit, Pattern
-from grb.model.base import predict, prepare
+from grb.graph import GraphEdit
+from grb.model.base import predict
+from grb.model.to_pyg import to_pyg
 from grb.model.torch import GAT
 from grb.threat import Modification
 
@@ -38,22 +39,6 @@ def score(attack: Any, model: nn.Module, dataset: Dataset, seed: int = 0, **limi
     return grb.evaluate(model, dataset, grb.run_attack(attack, model, dataset, threat=threat, seed=seed))["full"]
 
 
-class ForPyG(nn.Module):
-    """A model of ours behind torch_geometric's calling convention."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        n = len(x)
-        order = torch.argsort(edge_index[0] * n + edge_index[1])
-        rows, columns = edge_index[:, order]
-        indptr = torch.nn.functional.pad(torch.bincount(rows, minlength=n).cumsum(0), (1, 0))
-        adj = Adjacency(Pattern(indptr, columns, n, symmetric=True), edge_weight[order])
-        return self.model(x, prepare(self.model, adj))
-
-
 def pyg_score(model: nn.Module, dataset: Dataset, seed: int, epochs: int, block: int, loss: str) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -61,7 +46,7 @@ def pyg_score(model: nn.Module, dataset: Dataset, seed: int, epochs: int, block:
     edges = dataset.graph.adj.edges()
     labels = predict(model, dataset.graph).argmax(1)
     attack = PRBCDAttack(
-        ForPyG(model), block_size=block, epochs=epochs, epochs_resampling=3 * epochs // 4, loss=loss, log=False
+        to_pyg(model), block_size=block, epochs=epochs, epochs_resampling=3 * epochs // 4, loss=loss, log=False
     )
     budget = Modification(edge_ratio=0.05).budget(dataset.graph)
     flags = [parameter.requires_grad for parameter in model.parameters()]

@@ -18,8 +18,7 @@ from grb.attack.modification.gradient import of_propagated
 from grb.attack.modification.picks import Greedy
 from grb.attack.modification.scores import GradientScores
 from grb.errors import DataError
-from grb.graph import GraphEdit
-from grb.model.layers import dense
+from grb.graph import GraphEdit, dense
 
 Goal = Literal["self", "train", "both"]
 Order = Literal["exact", "first"]

@@ -17,8 +17,7 @@ from grb.attack.modification.base import Ground, Limits
 from grb.attack.modification.relaxed import Search
 from grb.attack.modification.scores import victim_of
 from grb.errors import DataError
-from grb.graph import GraphEdit
-from grb.model.layers import dense
+from grb.graph import GraphEdit, dense
 
 # one number per pair is kept: above this, PR-BCD does the same on blocks
 MOST_PAIRS = 2**24

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, normalise
+from grb.graph import CSR, Adjacency, dense, normalise
 from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense, relu_dropout
+from grb.model.layers import Dropout, Linear, relu_dropout
 
 
 class APPNP(GraphModel):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from grb.graph import CSR, Adjacency, Op, normalise
+from grb.graph import CSR, Adjacency, Op, dense, normalise
 from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense, relu_dropout
+from grb.model.layers import Dropout, Linear, relu_dropout
 
 
 class GIN(GraphModel):

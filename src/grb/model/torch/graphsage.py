@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Op, normalise
+from grb.graph import CSR, Adjacency, Op, dense, normalise
 from grb.model.base import Propagate, Rows, Stage, State
-from grb.model.layers import Linear, dense
+from grb.model.layers import Linear
 from grb.model.stack import ConvStack
 
 # the root of zero has an infinite slope

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grb.graph import CSR, Adjacency, normalise
+from grb.graph import CSR, Adjacency, dense, normalise
 from grb.model.base import GraphModel, Rows, Stage, hidden_sizes
-from grb.model.layers import Dropout, Linear, dense, relu_dropout
+from grb.model.layers import Dropout, Linear, relu_dropout
 
 
 class MLP(GraphModel):
