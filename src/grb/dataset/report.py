@@ -69,7 +69,7 @@ def report(prepared: Prepared) -> Report:
         _input(given),
         facts,
         prepared.problems,
-        tuple(_warnings(facts, dataset, given)),
+        tuple(_warnings(facts, prepared)),
         tuple(given.notes),
     )
 
@@ -162,7 +162,8 @@ def _constant_columns(x: Tensor | CSR) -> int:
     return int((x == x[:1]).all(0).sum()) if len(x) else 0
 
 
-def _warnings(facts: dict[str, Any], dataset: Dataset, given: Given) -> list[str]:
+def _warnings(facts: dict[str, Any], prepared: Prepared) -> list[str]:
+    dataset = prepared.dataset
     told = []
     few = [name for name, count in facts["class_counts"].items() if count < FEW]
     if few and dataset.labels.dim() == 1:
@@ -182,7 +183,8 @@ def _warnings(facts: dict[str, Any], dataset: Dataset, given: Given) -> list[str
         )
     if dataset.num_classes < 2 and dataset.labels.dim() == 1:
         told.append("there is one class only, so that there is nothing to learn")
-    weightless = 0 if given.weights is None else int((np.asarray(given.weights) == 0).sum())
+    weights = None if prepared.choices.weights == "drop" else prepared.given.weights
+    weightless = 0 if weights is None else int((np.asarray(weights) == 0).sum())
     if weightless:
         told.append(f"{weightless} listed edges have weight 0, so that they are no edges")
     if not dataset.num_edges:
