@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from grb.cli.app import app
 from grb.errors import DataError
 from grb.pipeline import Job, Limits, Outcome, Store, Study, plan, read_recipe, run
 from grb.pipeline import cluster as module
@@ -38,6 +40,20 @@ def address() -> Iterator[str]:
         yield made.scheduler_address
 
 
+class Killer:
+    """Kills a worker of the cluster, once, as soon as the first attack is done."""
+
+    def __init__(self, address: str) -> None:
+        with distributed.Client(address, set_as_default=False) as client:
+            self.pid = next(iter(client.run(os.getpid).values()))
+        self.done = False
+
+    def __call__(self, event: Event) -> None:
+        if event.kind == "done" and event.job.kind == "attack" and not self.done:
+            self.done = True
+            os.kill(self.pid, signal.SIGKILL)
+
+
 def jobs_of(*attacks: Any, **changes: Any) -> list[Job]:
     return of_kind(plan(bare(*attacks, **changes)), "attack")
 
@@ -51,6 +67,18 @@ def test_the_records_are_those_of_this_process(study: Study, store: Store, addre
     assert own.verify() == [] and events.count("done") == events.count("started") == len(study.jobs)
     assert list((own.path / "claims").iterdir()) == []
     assert run(study.jobs.values(), own, cluster=address).cached == len(study.jobs)
+
+
+def test_profiles_of_the_taxonomy_are_those_of_this_process(address: str, tmp_path: Path) -> None:
+    command = ["taxonomy", "run", "--datasets", "made_collections:tiny_graphs", "--epochs", "2", "--seeds", "2"]
+    command += ["--perturbations", "NoEdges,RandRewire"]
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    for own, place in ((here, ("--workers", "0")), (there, ("--dask", address))):
+        done = CliRunner().invoke(app, [*command, "--store", str(own.path), *place])
+        assert done.exit_code == 0, done.stderr
+    keys = sorted(here.keys())
+    assert len(keys) == 6 and keys == sorted(there.keys()) and there.verify() == []
+    assert [here.read(key).result["auroc"] for key in keys] == [there.read(key).result["auroc"] for key in keys]
 
 
 def test_workers_that_do_not_see_the_store_get_parcels(
@@ -89,17 +117,9 @@ def test_a_parcel_is_checked_before_it_enters_the_store(study: Study, store: Sto
 def test_kill_9_of_a_worker_costs_nothing(address: str, tmp_path: Path) -> None:
     study = plan(bare({"name": "Idle", "seconds": 0.2}, repeats=20))
     own = Store(tmp_path / "store")
-    killed: list[int] = []
-    with distributed.Client(address, set_as_default=False) as client:
-        pids = list(client.run(os.getpid).values())
-
-    def tell(event: Event) -> None:
-        if event.kind == "done" and event.job.kind == "attack" and not killed:
-            killed.append(pids[0])
-            os.kill(pids[0], signal.SIGKILL)
-
-    outcome = run(study.jobs.values(), own, cluster=address, on_event=tell)
-    assert killed and outcome.complete and own.verify() == []
+    killer = Killer(address)
+    outcome = run(study.jobs.values(), own, cluster=address, on_event=killer)
+    assert killer.done and outcome.complete and own.verify() == []
     assert all(own.has(key) for key in study.jobs)
 
 
@@ -192,14 +212,6 @@ def test_the_quick_board_of_grb_cora_has_the_same_bits_although_a_worker_dies(ad
     study = of_grb_cora()
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     assert run(study.jobs.values(), here, limits=Limits(workers=2)).complete
-    killed: list[int] = []
-    with distributed.Client(address, set_as_default=False) as client:
-        pids = list(client.run(os.getpid).values())
-
-    def tell(event: Event) -> None:
-        if event.kind == "done" and event.job.kind == "attack" and not killed:
-            killed.append(pids[0])
-            os.kill(pids[0], signal.SIGKILL)
-
-    assert run(study.jobs.values(), there, cluster=address, on_event=tell).complete and killed
+    killer = Killer(address)
+    assert run(study.jobs.values(), there, cluster=address, on_event=killer).complete and killer.done
     assert bits(here, study.jobs) == bits(there, study.jobs)
