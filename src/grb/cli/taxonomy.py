@@ -12,6 +12,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.options import Json, check_counts, check_directory, check_seed, group
+from grb.cli.taxonomy_compare import compare, models_at
 from grb.cli.taxonomy_cross import cross
 from grb.cli.taxonomy_placing import place
 from grb.cli.taxonomy_run import run
@@ -27,6 +28,7 @@ app = group("Profile and group datasets by their sensitivity to perturbations.")
 app.command()(run)
 app.command()(place)
 app.command()(cross)
+app.command()(compare)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,20 +201,11 @@ def _source(file: Path | None, published: str | None, model: str | None, kind: A
             classical=taxonomy.property_components() if published == "inductive" else None,
         )
     assert file is not None
-    models = _models_of_store(file) if file.is_dir() else taxonomy.read_models(file, kind=kind)
+    models = models_at(file, kind)
     if model is None and len(models) > 1:
         model = next(iter(models))
         output.say(f"note: {file} has {len(models)} models ({', '.join(models)}); these are the profiles of {model}")
     return Source(str(file), models, pick(models, model, str(file)))
-
-
-def _models_of_store(path: Path) -> dict[str, Profiles]:
-    """Profiles from the records of a store: every result that names a dataset, a perturbation and an AUROC is a run."""
-    from grb.pipeline import Store
-    from grb.taxonomy.read import from_rows
-
-    needed = {"dataset", "perturbation", "auroc"}
-    return from_rows([record.result for record in Store(path).records() if needed <= record.result.keys()], path)
 
 
 def _write(found: Analysis, source: Source, directory: Path, kind: str) -> list[Path]:

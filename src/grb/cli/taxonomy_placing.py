@@ -123,7 +123,7 @@ def _read(path: Path, dataset: Dataset) -> Profiles:
     from grb.taxonomy.read import pick
 
     if not path.is_dir():
-        return pick(taxonomy.read_models(path), None, str(path)).select(datasets=[dataset.title])
+        return taxonomy.as_published(pick(taxonomy.read_models(path), None, str(path)).select(datasets=[dataset.title]))
     from grb.pipeline import Store
 
     found = [record.result for record in Store(path).records() if record.job.kind == "profile"]
@@ -135,7 +135,7 @@ def _read(path: Path, dataset: Dataset) -> Profiles:
 
 def _profiles(rows: list[dict[str, Any]], source: str) -> Profiles:
     """Under the published names: there RandFtrs is what the published code does, if both are there."""
-    from grb.pipeline.profiles import published_names
+    from grb.taxonomy import as_published
     from grb.taxonomy.read import from_rows, pick
 
-    return pick(from_rows(published_names(rows), source), None, source)
+    return as_published(pick(from_rows(rows, source), None, source))

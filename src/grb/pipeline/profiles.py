@@ -176,22 +176,6 @@ def comparable(dataset: Dataset) -> list[Spec]:
     return [replace(spec, params={"compat": COMPAT}) if spec.name == "randftrs" else spec for spec in specs]
 
 
-def published_names(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Runs with columns named as in the published tables: what the published code does counts there, if it was run.
-
-    >>> rows = [{"perturbation": "RandFtrs", "auroc": 0.6}, {"perturbation": "RandFtrs (gtaxogym)", "auroc": 0.7}]
-    >>> published_names(rows)
-    [{'perturbation': 'RandFtrs', 'auroc': 0.7}]
-    """
-    ending = f" ({COMPAT})"
-    there = {row["perturbation"].removesuffix(ending) for row in rows if row["perturbation"].endswith(ending)}
-    return [
-        {**row, "perturbation": row["perturbation"].removesuffix(ending)}
-        for row in rows
-        if row["perturbation"].endswith(ending) or row["perturbation"] not in there
-    ]
-
-
 def parse_perturbation(text: str) -> Spec | None:
     """A perturbation from the command line: a name, or ``name@gtaxogym`` for what the published code does; None is none.
 

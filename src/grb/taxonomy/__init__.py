@@ -8,6 +8,7 @@
 
 from grb.taxonomy.analysis import Analysis, Stability, analyse, analyse_published
 from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
+from grb.taxonomy.compare import Comparison, as_published, compare
 from grb.taxonomy.components import Components, principal_components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
 from grb.taxonomy.explain import meaning, profile_in_words

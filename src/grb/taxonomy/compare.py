@@ -1,0 +1,201 @@
+"""Profiles of one's own runs beside the published ones: cell by cell, as one correlation, and by where they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from grb import metric
+from grb.errors import DataError
+from grb.taxonomy.place import IGNORED, Placement, place
+from grb.taxonomy.profile import Profiles
+from grb.taxonomy.reference import PUBLISHED, Reference, published
+
+AS_PUBLISHED = " (gtaxogym)"
+"""Behind the name of a perturbation that was done as the published code does it."""
+FEWEST = 4
+
+
+class Cell(NamedTuple):
+    """AUROC left under a perturbation, as a share of the unperturbed one.
+
+    Args:
+        perturbation: Its name.
+        runs: How many of ours there are.
+        left: Our mean over our unperturbed mean.
+        low: Lower end of the 95 % interval of our mean, over our unperturbed mean; NaN with a single run.
+        high: Upper end.
+        published: The published share; NaN if there is none.
+    """
+
+    perturbation: str
+    runs: int
+    left: float
+    low: float
+    high: float
+    published: float
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """One dataset, ours and published.
+
+    Args:
+        dataset: Its published name.
+        original: Our mean AUROC of the unperturbed dataset.
+        published: The published one.
+        runs: Of the unperturbed dataset.
+        cells: One for every perturbation that was run.
+        group: Its published group.
+        placement: Where our profile is put with its own published row left out; None with fewer than four perturbations.
+        nearest_group: The published group of the nearest dataset.
+    """
+
+    dataset: str
+    original: float
+    published: float
+    runs: int
+    cells: tuple[Cell, ...]
+    group: str
+    placement: Placement | None
+    nearest_group: str | None
+
+    @property
+    def in_its_group(self) -> bool:
+        """Whether the nearest published dataset lies in the dataset's published group."""
+        return self.nearest_group == self.group
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Own profiles beside published ones.
+
+    Args:
+        datasets: One for every dataset that was published.
+        correlation: Pearson's, of all log2 ratios that both sides have, pooled over datasets; None with fewer than three.
+        pairs: How many there are.
+        notes: What a reader should know about the numbers.
+    """
+
+    datasets: tuple[Beside, ...]
+    correlation: float | None
+    pairs: int
+    notes: tuple[str, ...] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every cell as plain values."""
+        return [{"dataset": own.dataset, **cell._asdict()} for own in self.datasets for cell in own.cells]
+
+    def placed(self) -> tuple[int, int]:
+        """How many datasets lie next to one of their published group, and how many were placed."""
+        placed = [own for own in self.datasets if own.placement is not None]
+        return sum(own.in_its_group for own in placed), len(placed)
+
+
+def as_published(profiles: Profiles) -> Profiles:
+    """Columns named as in the published tables: what the published code does counts there, where it was run.
+
+    >>> own = Profiles(("a", "b"), ("RandFtrs", "RandFtrs (gtaxogym)"), np.array([[-1.0, -0.5], [-2.0, np.nan]]))
+    >>> as_published(own).values.tolist()
+    [[-0.5], [-2.0]]
+    """
+    plain = tuple(dict.fromkeys(name.removesuffix(AS_PUBLISHED) for name in profiles.perturbations))
+    values = np.full((len(profiles.datasets), len(plain)), np.nan)
+    runs = None if profiles.runs is None else np.full((len(values), 1 + len(plain), profiles.runs.shape[2]), np.nan)
+    if runs is not None and profiles.runs is not None:
+        runs[:, 0] = profiles.runs[:, 0]
+    # the published ones come last and cover the others
+    for name in sorted(profiles.perturbations, key=lambda name: name.endswith(AS_PUBLISHED)):
+        source, target = profiles.perturbations.index(name), plain.index(name.removesuffix(AS_PUBLISHED))
+        there = ~np.isnan(profiles.values[:, source])
+        values[there, target] = profiles.values[there, source]
+        if runs is not None and profiles.runs is not None:
+            runs[there, 1 + target] = profiles.runs[there, 1 + source]
+    return replace(profiles, perturbations=plain, values=values, runs=runs)
+
+
+def compare(
+    profiles: Profiles, *, model: str = "GCN", ignore: Sequence[str] = IGNORED, draws: int = 200, seed: int = 0
+) -> Comparison:
+    r"""Set own profiles beside the published ones of the same datasets.
+
+    .. math:: r = \mathrm{corr}\big(\log_2 \tfrac{\overline{\mathrm{AUROC}}_{ij}}{\overline{\mathrm{AUROC}}_{i0}},
+              S^{\text{published}}_{ij}\big)
+
+    over all datasets i and perturbations j that both sides have.
+
+    Args:
+        profiles: Ours; datasets that nobody published are left out.
+        model: Of the published profiles, where they have several.
+        ignore: Perturbations that do not count in the correlation and when placing; FiedlerFrag was published by another
+            definition than its text's.
+        draws: Of the bootstrap when placing.
+        seed: Of its random numbers.
+
+    References:
+        Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022.
+
+    >>> reference = published("transductive").profiles
+    >>> found = compare(reference.select(["Actor", "WikiCS"]), draws=10)
+    >>> round(found.correlation, 6), found.pairs, found.placed()
+    (1.0, 22, (2, 2))
+    """
+    own = as_published(profiles)
+    references = [published(name) for name in PUBLISHED]
+    found, pairs = [], []
+    for dataset in own.datasets:
+        known = next((each for each in references if dataset in each.profiles.datasets), None)
+        if known is None:
+            continue
+        found.append(_beside(own.select([dataset]), known, model, ignore, draws, seed))
+        pairs += [
+            (cell.left, cell.published)
+            for cell in found[-1].cells
+            if cell.perturbation not in ignore and not np.isnan(cell.published)
+        ]
+    if not found:
+        raise DataError(
+            f"none of the datasets was published: {', '.join(own.datasets[:5])}; "
+            "`grb taxonomy analyse --published inductive` lists those that were"
+        )
+    left = [name for name in own.datasets if name not in {each.dataset for each in found}]
+    notes = [f"not published, and left out: {', '.join(left)}"] if left else []
+    correlation = float(np.corrcoef(np.log2(pairs).T)[0, 1]) if len(pairs) > 2 else None
+    return Comparison(tuple(found), correlation, len(pairs), tuple(notes))
+
+
+def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], draws: int, seed: int) -> Beside:
+    (dataset,) = own.datasets
+    table = known.models.get(model, known.profiles)
+    there = table.row(dataset) if dataset in table.datasets else {}
+    mean = float("nan") if own.original is None else float(own.original[0])
+    cells = []
+    for place_, name in enumerate(own.perturbations):
+        ratio = float(own.ratio[0, place_])
+        if np.isnan(ratio):
+            continue
+        runs = np.zeros(0) if own.runs is None else own.runs[0, 1 + place_]
+        runs = runs[~np.isnan(runs)]
+        interval = metric.confidence_interval(runs.tolist()) if len(runs) > 1 else None
+        low, high = (np.nan, np.nan) if interval is None else (interval.low / mean, interval.high / mean)
+        cells.append(Cell(name, max(len(runs), 1), ratio, low, high, float(2 ** there.get(name, np.nan))))
+    placement = None
+    if len([cell for cell in cells if cell.perturbation not in ignore and not np.isnan(cell.published)]) >= FEWEST:
+        placement = place(
+            own, known, dataset=dataset, without=dataset, ignore=ignore, model=model, draws=draws, seed=seed
+        )
+    first = None if own.runs is None else own.runs[0, 0]
+    before = None if table.original is None or dataset not in table.datasets else table.original
+    return Beside(
+        dataset,
+        mean,
+        float("nan") if before is None else float(before[table.datasets.index(dataset)]),
+        1 if first is None else int((~np.isnan(first)).sum()),
+        tuple(cells),
+        known.groups[dataset],
+        placement,
+        None if placement is None else known.groups[placement.nearest.dataset],
+    )
