@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grb import catalogue
+from grb import catalogue, load_dataset
+from grb.attack.build import usual_threat
+from grb.dataset.storage import save
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
 from grb.evaluator.matrix import CLEAN
 from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan, read_recipe, run
 from grb.pipeline.measurements import paper_table, rows
-from grb.pipeline.study import SURROGATE_SEED, closure, default_threat
+from grb.pipeline.study import SURROGATE_SEED, closure
 from grb.threat import Injection, Modification
 from helpers import needs_grb_cora
 from pipeline.parts import bare, bits, copied, of_kind, recipe
@@ -93,13 +95,21 @@ def test_limits_can_be_changed_and_varied() -> None:
 
 def test_limits_of_a_modification() -> None:
     study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
-    usual = default_threat("modification", study.dataset, "full")
+    usual = usual_threat("modification", study.dataset, "full")
     assert isinstance(usual, Modification) and usual.edge_ratio == 0.05
     assert all(job.extra["threat"]["edge_ratio"] == 0.05 for job in of_kind(study, "attack"))
     study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"], threat={"edges": 9, "per_node": 0.5}))
     threat = of_kind(study, "attack")[0].extra["threat"]
     assert "edge_ratio" not in threat  # a number instead of a share
     assert (threat["kind"], threat["edges"], threat["per_node"]) == ("modification", 9, 0.5)
+
+
+def test_a_dataset_of_ones_own_has_the_limits_that_an_attack_on_it_would_have(tmp_path: Path) -> None:
+    mine = save(load_dataset("synth-tiny"), tmp_path / "mine")
+    study = plan(recipe(dataset=str(mine), white_box=[], attacks=["rnd"]))
+    targets = len(study.dataset.test_ids("full"))
+    inferred = Injection.inferred(targets, study.dataset.feature_range)
+    assert {job.extra["threat"]["nodes"] for job in of_kind(study, "attack") if job.mode == "full"} == {inferred.nodes}
 
 
 def test_gcn_and_mlp_are_in_every_table_once() -> None:

@@ -57,13 +57,18 @@ def scenario_of(attack: Any) -> str:
 
 
 def default_threat(attack: Any, dataset: Dataset, mode: str) -> Threat:
-    """The papers' limits for an attack on the test nodes of a difficulty; those inferred for a dataset that they lack.
+    """The limits of an attack's scenario, see :func:`usual_threat`."""
+    return usual_threat(scenario_of(attack), dataset, mode)
+
+
+def usual_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
+    """The papers' limits of a scenario on the test nodes of a difficulty; those inferred for a dataset that they lack.
 
     Where graphs are classified they are ours, and every graph has them.
     """
     if dataset.task == "graph":
-        return graph_limits(scenario_of(attack), dataset)
-    if scenario_of(attack) == "modification":
+        return graph_limits(scenario, dataset)
+    if scenario == "modification":
         return Modification.preset(dataset.name, len(dataset.test_ids(mode)), dataset.feature_range)
     if has_limits(dataset.name):
         return Injection.preset(dataset.name, mode)

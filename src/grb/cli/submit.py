@@ -106,13 +106,13 @@ def add(
 
 
 def _checked(file: Path, card: Path, data_dir: Path | None) -> Checked:
+    from grb.attack.build import usual_threat
     from grb.dataset import load_dataset
-    from grb.pipeline.study import default_threat
     from grb.pipeline.submission import check, read_card
 
     own = read_card(card)
     dataset = load_dataset(own.dataset, data_dir=data_dir)
-    return check(file, own, dataset, default_threat(own.scenario, dataset, own.mode))
+    return check(file, own, dataset, usual_threat(own.scenario, dataset, own.mode))
 
 
 def _facts(checked: Checked) -> dict[str, object]:

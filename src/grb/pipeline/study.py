@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from grb.attack.build import build_attack, graph_limits
+from grb.attack.build import build_attack, usual_threat
 from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
@@ -23,7 +23,7 @@ from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
 from grb.pipeline.submission import Card, card_of
 from grb.pipeline.work import read_threat, threat_values
-from grb.threat import Injection, Modification, Threat
+from grb.threat import Threat
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
@@ -331,7 +331,7 @@ class _Planner:
 
     def threat(self, mode: str) -> Threat:
         """The limits without any variation."""
-        return _with(default_threat(self.recipe.scenario, self.dataset, mode), self.recipe.threat)
+        return _with(usual_threat(self.recipe.scenario, self.dataset, mode), self.recipe.threat)
 
     def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
         whole, method, version = self.method("attack", spec)
@@ -369,15 +369,6 @@ def _iterative(spec: Spec, dataset: str) -> bool:
     except DataError:
         return False
     return True
-
-
-def default_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
-    """The paper's limits for a dataset and difficulty; ours for every graph where graphs are classified."""
-    if dataset.task == "graph":
-        return graph_limits(scenario, dataset)
-    if scenario == "injection":
-        return Injection.preset(dataset.name, mode)
-    return Modification.preset(dataset.name, len(dataset.test_ids(mode)), dataset.feature_range)
 
 
 def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
