@@ -7,8 +7,8 @@ import grb
 from grb.threat import Injection, Modification
 
 dataset = grb.load_dataset("synth-tiny")
-x, y, train = dataset.graph.x, dataset.labels, dataset.index_train
-edge_index = torch.stack([dataset.graph.adj.pattern.row_ids, dataset.graph.adj.pattern.indices]).long()
+data = dataset.to_pyg()
+x, y, edge_index, train = data.x, data.y, data.edge_index, data.train_mask
 
 torch.manual_seed(0)
 net = GCN(x.shape[1], 16, num_layers=2, out_channels=dataset.num_classes, dropout=0.5)

@@ -17,7 +17,7 @@ from grb.dataset import DIFFICULTIES, Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
 from grb.graph import GraphEdit
-from grb.model.base import GraphModel, check_task, predict
+from grb.model.base import GraphModel, check_logits, check_task, predict
 from grb.model.build import for_task
 from grb.threat import Threat
 from grb.trainer import Epoch, Fit
@@ -136,6 +136,7 @@ def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult 
     graph = dataset.graph if edit is None else dataset.graph.apply(edit)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     logits = predict(model, graph.to(device)).cpu()
+    check_logits(model, logits, dataset)
     names = [name for name in DIFFICULTIES if name in dataset.split.test and len(dataset.split.test[name])]
     if not names:
         raise DataError(f"dataset '{dataset.name}' has no test nodes to evaluate on")

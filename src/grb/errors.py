@@ -82,5 +82,5 @@ def require(module: str, *, extra: str, what: str | None = None) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(
-            f'{what or module} needs {module}. Install it with: pip install "{DISTRIBUTION}[{extra}]"'
+            f'{what or module} needs {module}. Install it with: pip install ".[{extra}]" in the clone that grb came from'
         ) from error

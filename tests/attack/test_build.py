@@ -46,6 +46,9 @@ def test_the_cup_entry_keeps_its_own_step_and_iterations() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'tdgia'"):
         build_attack("tdiga", "grb-cora")
+    with pytest.raises(UnknownName, match="Did you mean 'iterations'") as refused:
+        build_attack("fgsm", "grb-cora", iteration=3)
+    assert "n_inject_max" not in str(refused.value)
     with pytest.raises(UnknownName, match="parameter of attack 'fgsm'.*Did you mean 'epsilon'"):
         build_attack("fgsm", "grb-cora", epsilom=1)
 

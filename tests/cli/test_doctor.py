@@ -7,7 +7,6 @@ from importlib import metadata
 import pytest
 
 from grb.cli import doctor
-from grb.errors import DISTRIBUTION
 
 
 def facts_by_name(result):
@@ -26,8 +25,19 @@ def test_everything_is_reported(grb_json, grb):
 def test_missing_extras_come_with_the_pip_command(grb_json, monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda name: None if name == "optuna" else "1.0")
     result = grb_json("doctor")
-    assert any(f'pip install "{DISTRIBUTION}[automl]"' in advice for advice in result["advice"])
+    assert any('pip install ".[automl]"' in advice for advice in result["advice"])
     assert facts_by_name(result)["ogb"]["status"] == "ok"
+
+
+def test_datasets_that_are_missing_come_with_advice_that_works(grb_json, monkeypatch, tmp_path):
+    monkeypatch.setenv("GRB_DATA", str(tmp_path))
+    facts = grb_json("doctor")["facts"]
+    missing = [fact for fact in facts if fact["group"] == "datasets" and fact["status"] == "missing"]
+    (raw,) = [fact for fact in missing if "raw files" in fact["name"]]
+    assert "enzymes" in raw["value"] and "data get" not in raw["advice"]
+    assert all(
+        fact["advice"].startswith(f"if you need it: grb data get {fact['name']}") for fact in missing if fact is not raw
+    )
 
 
 @pytest.mark.parametrize("version", ["0.1.0", None])

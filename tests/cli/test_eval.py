@@ -38,7 +38,7 @@ def test_an_edit_is_applied_and_the_change_is_shown(grb, grb_json, checkpoint, t
     assert result["edit"]["edges_dropped"] == edit.drop.shape[1]
     done = grb("eval", checkpoint, "--edit", tmp_path / "edit.npz")
     assert "change" in done.stdout
-    assert "no threat model was checked" in done.stderr
+    assert "limits of the edit were not checked here" in done.stderr
 
 
 def test_json_stays_json_beside_notes(grb, checkpoint, tmp_path):

@@ -65,7 +65,7 @@ def test_ls_counts_and_lists(grb, grb_json, filled):
         (["export", "nowhere"], "no store nowhere"),
         (["verify", "nowhere.zip"], "no bundle nowhere.zip"),
         (["import", "nowhere.zip", "--store", "s"], "no bundle nowhere.zip"),
-        (["ls", "."], "neither empty nor a store"),
+        (["ls", "."], "neither a store nor empty"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(grb, arguments, words, tmp_path, monkeypatch):

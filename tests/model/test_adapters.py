@@ -245,3 +245,23 @@ def test_pooling_is_refused_where_it_cannot_be() -> None:
     op = empty.prepare(adjacency_from_edges([[0], [1]], 2)[0])
     with pytest.raises(DataError, match="1 rows of logits for 2 graphs"):
         empty(torch.rand(2, 3), op, torch.tensor([0, 2, 2]))
+
+
+def test_what_does_not_fit_the_dataset_is_said_in_one_sentence(dataset: Dataset) -> None:
+    narrow = wrap(GCN(dataset.num_features + 1, 4, num_layers=1, out_channels=dataset.num_classes))
+    with pytest.raises(DataError, match="was made for another number of features than the"):
+        grb.evaluate(narrow, dataset)
+    two = wrap(GCN(dataset.num_features, 4, num_layers=1, out_channels=2))
+    with pytest.raises(DataError, match=r"'GCN' gives logits of shape .*each of which needs a column"):
+        grb.evaluate(two, dataset)
+    with pytest.raises(DataError, match=r"becomes a model by grb\.wrap\(model\)"):
+        grb.evaluate(two.module, dataset)
+
+
+def test_a_dataset_goes_to_torch_geometric_with_its_masks(dataset: Dataset) -> None:
+    data = dataset.to_pyg()
+    back = Dataset.from_pyg(data, feat_norm=None, own_split=True)
+    assert torch.equal(back.graph.adj.edges(), dataset.graph.adj.edges())
+    assert torch.equal(back.index_train, dataset.index_train) and torch.equal(back.index_test, dataset.index_test)
+    graphs = grb.load_dataset("synth-graphs")
+    assert [int(each.y) for each in graphs.to_pyg()] == graphs.labels.tolist()

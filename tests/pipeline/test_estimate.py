@@ -61,6 +61,18 @@ def test_more_iterations_are_guessed_to_take_longer(tmp_path: Path) -> None:
     assert line.seconds > 10 * few  # the paper's number of iterations, which no recipe writes down
 
 
+def test_measured_steps_count(study: Study, store: Store) -> None:
+    """A store of short attacks does not make long ones cheap."""
+    job = next(job for job in of_kind(study, "attack") if job.spec.name == "fgsm")
+    steps = job.spec.params["iterations"]
+    longer = plan(recipe(iterations=100 * steps))
+    each = seconds_of(longer, store)
+    past = [store.read(own.key) for own in of_kind(study, "attack") if own.spec.name == "fgsm"]
+    usual = statistics.median(record.provenance["cpu_seconds"] for record in past)
+    long = [each[own.key] for own in of_kind(longer, "attack") if own.spec.name == "fgsm"]
+    assert long and all(value == pytest.approx(100 * usual) for value in long)
+
+
 def test_measurements_of_another_dataset_do_not_count(store: Store, tmp_path: Path) -> None:
     study = plan(recipe(dataset="synth-cora"))
     assert not any(line.measured for line in estimate(study, store))

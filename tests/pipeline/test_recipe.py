@@ -234,9 +234,8 @@ def test_quick_replaces_what_it_names() -> None:
     recipe = parse_recipe(
         "dataset: a\nrepeats: 5\ntraining: {epochs: 9}\nquick: {repeats: 1, training: {patience: 3}}", name="q"
     )
-    assert recipe.quickly() == Recipe(
-        "q", "a", repeats=1, training={"patience": 3}, quick={"repeats": 1, "training": {"patience": 3}}
-    )
+    quick = {"repeats": 1, "training": {"patience": 3}}
+    assert recipe.quickly() == Recipe("q", "a", repeats=1, training={"patience": 3}, quick=quick, title="q (quick)")
 
 
 def test_recipes_are_plain_yaml_that_any_reader_reads() -> None:

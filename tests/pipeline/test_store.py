@@ -254,7 +254,7 @@ def test_a_stamp_that_says_nothing_is_refused(tmp_path: Path, text: str) -> None
 
 def test_neither_a_file_nor_a_full_directory_becomes_a_store(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    for path, words in ((tmp_path / "thesis.tex", "is a file"), (tmp_path, "neither empty nor a store")):
+    for path, words in ((tmp_path / "thesis.tex", "is a file"), (tmp_path, "neither a store nor empty")):
         with pytest.raises(DataError, match=words):
             Store(path)
 

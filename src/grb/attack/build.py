@@ -44,11 +44,18 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
         raise DataError(f"{limits[0]} is a limit, and limits are the threat model's: give threat={threat}(...) instead")
     unknown = sorted(set(given) - set(accepted))
     if unknown:
-        raise UnknownName(
-            f"parameter of attack '{name}'", unknown[0], accepted, advice=f"Allowed: {', '.join(accepted)}."
-        )
+        known = open_parameters(maker)
+        raise UnknownName(f"parameter of attack '{name}'", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
     attack: Attack = maker(**given)
     return attack
+
+
+def open_parameters(maker: Any) -> list[str]:
+    """What may be given to an attack by name: its own parameters but for limits, which are the threat model's."""
+    accepted = list(inspect.signature(maker).parameters)
+    general = [word for word, names in OWN_NAMES.items() if set(names) & set(accepted)]
+    limits = {field.name for kind in (Limits, EdgeLimits) for field in fields(kind)}
+    return [*general, *(name for name in accepted if name not in limits)]
 
 
 def scenario_of(attack: Any) -> str:

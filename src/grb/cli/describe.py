@@ -130,8 +130,15 @@ def anything(kind: str, name: str) -> dict[str, Any]:
         "summary": entry.summary,
         "code": entry.target,
         "about": _plain(doc.split("\n\n")[0]),
-        "arguments": _arguments(target, doc),
+        "arguments": [each for each in _arguments(target, doc) if kind != "attack" or each["name"] in _open(target)],
     }
+
+
+def _open(attack: Any) -> list[str]:
+    """Arguments of an attack that are not limits, which the threat model has."""
+    from grb.attack.build import open_parameters
+
+    return open_parameters(attack)
 
 
 def _arguments(target: Any, doc: str) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from rich.text import Text
 from grb import catalogue
 from grb._version import __version__
 from grb.cli import output
-from grb.cli.ls import ABSENT, where
+from grb.cli.ls import ABSENT, has_files, where
 from grb.cli.options import Json
 from grb.dataset import registry
 from grb.errors import DISTRIBUTION
@@ -86,13 +86,13 @@ def _packages() -> Iterator[Fact]:
     yield Fact("versions", "Python", f"{platform.python_version()} on {platform.platform()}", "ok")
     needed = requirements()
     if not needed:
-        hint = f"grb runs from a source tree; install it with: pip install {DISTRIBUTION}"
+        hint = "grb runs from a source tree; install it with: pip install . in its clone"
         yield Fact("versions", "grb", f"{__version__}, not installed", "warning", hint)
     else:
         yield Fact("versions", "grb", __version__, "ok")
     for name in needed.get("", []):
         version = installed(name)
-        advice = None if version else f'pip install "{DISTRIBUTION}" brings it'
+        advice = None if version else "pip install . in the clone of grb brings it"
         yield Fact("versions", name, version or "not installed", "ok" if version else "warning", advice)
     for extra, parts in needed.items():
         if extra and extra not in WORKSHOP:
@@ -105,7 +105,7 @@ def _extra(extra: str, parts: list[str]) -> Fact:
     value = ", ".join(f"{name} {version}" if version else f"{name} not installed" for name, version in versions.items())
     if not absent:
         return Fact("optional packages", extra, value, "ok")
-    return Fact("optional packages", extra, value, "missing", f'if you need it: pip install "{DISTRIBUTION}[{extra}]"')
+    return Fact("optional packages", extra, value, "missing", f'if you need it: pip install ".[{extra}]" in the clone')
 
 
 def _ancestor() -> Iterator[Fact]:
@@ -117,7 +117,7 @@ def _ancestor() -> Iterator[Fact]:
             f"{version}: another package that also installs the module grb",
             "warning",
             f"remove it and install ours again: pip uninstall {ANCESTOR} && "
-            f"pip install --force-reinstall --no-deps {DISTRIBUTION}",
+            "pip install --force-reinstall --no-deps . in the clone of ours",
         )
 
 
@@ -187,10 +187,14 @@ def _environment() -> Iterator[Fact]:
 
 
 def _data() -> Iterator[Fact]:
-    for name in catalogue.entries("dataset"):
-        place = where(name)
-        if place == ABSENT:
+    places = {name: where(name) for name in catalogue.entries("dataset")}
+    for name, place in places.items():
+        if place != ABSENT:
+            yield Fact("datasets", name, place, "ok")
+        elif has_files(name):
             advice = f"if you need it: grb data get {name}, or with --from DIR where you have its files"
             yield Fact("datasets", name, place, "missing", advice)
-        else:
-            yield Fact("datasets", name, place, "ok")
+    raw = [name for name, place in places.items() if place == ABSENT and not has_files(name)]
+    if raw:
+        advice = "if you need one: put its raw files below GRB_DATA; `grb info NAME` says which"
+        yield Fact("datasets", f"{len(raw)} of raw files", f"{ABSENT}: {', '.join(raw)}", "missing", advice)

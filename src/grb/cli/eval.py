@@ -59,7 +59,7 @@ def evaluate(
     scores = {"clean": api.evaluate(model, loaded)}
     if change is not None:
         scores["edited"] = api.evaluate(model, loaded, change)
-        output.say("note: the edit was applied as it is; no threat model was checked")
+        output.say("note: limits of the edit were not checked here; `grb attack` does when it makes one")
     result = {
         "file": str(file),
         "model": model_title(model),

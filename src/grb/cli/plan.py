@@ -8,7 +8,7 @@ import typer
 
 from grb.cli import output, studying
 from grb.cli.options import Json
-from grb.cli.progress import clock
+from grb.cli.progress import duration
 
 
 def plan(
@@ -59,7 +59,7 @@ def plan(
             line.jobs,
             line.cached,
             line.jobs - line.cached,
-            ("" if line.measured else "~") + clock(line.seconds),
+            ("" if line.measured else "~") + duration(line.seconds),
             f"{line.bytes / 2**20:.1f}",
             f"{line.megabytes:.0f}" if line.jobs > line.cached else "-",
         ]
@@ -69,7 +69,7 @@ def plan(
     output.table(made.title or made.name, headers, rows, numbers=headers[1:])
     sure = all(line.measured for line in lines)
     output.say(
-        f"about {clock(seconds / cores)} on {cores} workers"
+        f"about {duration(seconds / cores)} on {cores} workers"
         + ("" if sure else "; ~ is guessed from the dataset's size")
         + f"; store: {place.path}"
     )

@@ -228,6 +228,18 @@ def downloads(console: Console, dataset: str) -> Iterator[Callable[[str, int, in
     yield tell
 
 
+def duration(seconds: float) -> str:
+    """In words, so that minutes are not taken for hours.
+
+    >>> duration(8), duration(186), duration(9300)
+    ('8 s', '3 min', '2 h 35 min')
+    """
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def clock(seconds: float) -> str:
     """Minutes and seconds, with hours if there are any.
 

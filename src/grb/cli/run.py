@@ -71,5 +71,6 @@ def finish(
     if any(store.has(place.score) for place in study.places):
         show_board(shown_board(study, store), as_json=as_json)
     output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {store.path}")
+    output.say(f"as a page: grb leaderboard build {store.path} -o page.html")
     if code := studying.exit_code(outcome):
         raise typer.Exit(code)

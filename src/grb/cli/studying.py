@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from grb.errors import DataError
 if TYPE_CHECKING:
     from grb.pipeline import Event, Outcome, Recipe, Store, Study
 
-SIGN_OF_LIFE = 10.0
+SIGN_OF_LIFE, SILENCE = 10.0, 30.0
 
 StoreDir = Annotated[
     Path | None, typer.Option("--store", help="Directory of records and artefacts; below GRB_HOME if not given.")
@@ -154,6 +155,7 @@ class _Progress:
         self.begin = self.told = time.monotonic()
         self.console = output.console(stderr=True)
         self.bar: Any = None
+        self.over = threading.Event()
 
     def __enter__(self) -> _Progress:
         if self.console.is_terminal and not self.console.is_dumb_terminal:
@@ -167,9 +169,17 @@ class _Progress:
             )
             self.bar.start()
             self.task = self.bar.add_task("", total=self.work)
+        threading.Thread(target=self._keep_alive, daemon=True).start()
         return self
 
+    def _keep_alive(self) -> None:
+        """A word while long jobs run and nothing happens."""
+        while not self.over.wait(SIGN_OF_LIFE / 2):
+            if time.monotonic() - self.told > SILENCE:
+                self._say()
+
     def __exit__(self, *error: object) -> None:
+        self.over.set()
         if self.bar is not None:
             self.bar.stop()
 
@@ -185,10 +195,14 @@ class _Progress:
             self.console.print(f"failed: {event.job.label}: {event.sentence}")
         if event.kind == "finishing":
             self.console.print(f"finishing {event.job.label}; Ctrl-C once more stops now")
+        if self.bar is not None or time.monotonic() - self.told > SIGN_OF_LIFE:
+            self._say()
+
+    def _say(self) -> None:
+        self.told = time.monotonic()
         if self.bar is not None:
             self.bar.update(self.task, completed=self.finished, description=self._words())
-        elif time.monotonic() - self.told > SIGN_OF_LIFE:
-            self.told = time.monotonic()
+        else:
             self.console.print(self._words())
 
     def _words(self) -> str:
@@ -198,5 +212,5 @@ class _Progress:
             if self.finished > 0.02 * self.work
             else (self.work - self.finished) / self.workers
         )
-        now = next(iter(self.running.values()), "")
+        now = next(iter(list(self.running.values())), "")
         return f"{self.done}/{self.total} jobs  ETA {clock(left)}  {now}"

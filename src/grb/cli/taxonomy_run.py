@@ -9,7 +9,7 @@ import typer
 
 from grb.cli import output, studying
 from grb.cli.options import DataDir, Json, check_counts, names
-from grb.cli.progress import clock
+from grb.cli.progress import duration
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _show_plan(
     for dataset in study.nodes:
         own = [key for key, job in study.jobs.items() if job.data.dataset == dataset]
         todo = [key for key in own if key in seconds]
-        rows.append([dataset, len(own), len(own) - len(todo), len(todo), clock(sum(seconds[key] for key in todo))])
+        rows.append([dataset, len(own), len(own) - len(todo), len(todo), duration(sum(seconds[key] for key in todo))])
     headers = ["dataset", "all", "done", "to do", "CPU time"]
     output.table("runs", headers, rows, numbers=headers[1:])
-    output.say(f"about {clock(total / cores)} on {cores} workers; store: {store.path}")
+    output.say(f"about {duration(total / cores)} on {cores} workers; store: {store.path}")

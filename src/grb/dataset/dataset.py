@@ -326,6 +326,14 @@ class Dataset(Parts):
         nodes = torch.arange(self.num_items)
         return View(graph, self.split.train, self.split.val, targets, nodes, self.num_classes, inductive=False)
 
+    def to_pyg(self) -> Any:
+        """A torch_geometric ``Data`` with train_mask, val_mask and test_mask; of a collection the list of its graphs."""
+        if self.graph.ptr is not None:
+            return [convert.to_pyg(self.graph.graphs(place, place + 1)) for place in range(self.graph.num_graphs)]
+        data = convert.to_pyg(self.graph)
+        data.train_mask, data.val_mask, data.test_mask = self.train_mask, self.val_mask, self.test_mask
+        return data
+
     def with_mode(self, mode: str) -> Dataset:
         """The same dataset with another difficulty."""
         other = Dataset.__new__(type(self))

@@ -84,7 +84,7 @@ def studies_of(
         chosen = []
         for source in recipes:
             recipe = source if isinstance(source, Recipe) else read_recipe(source)
-            own = _planned([recipe, _quick(recipe)], store, settings, data_dir, None)
+            own = _planned([recipe, recipe.quickly()], store, settings, data_dir, None)
             if not own:
                 raise DataError(f"{store.path} has no scores of recipe '{recipe.name}'; `grb run` makes them")
             chosen += _telling(own) or own[:1]
@@ -123,11 +123,7 @@ class _Planned:
 
 def _variants(name: str) -> list[Recipe]:
     recipe = read_recipe(name)
-    return [recipe, _quick(recipe)]
-
-
-def _quick(recipe: Recipe) -> Recipe:
-    return replace(recipe.quickly(), title=f"{recipe.title or recipe.name} (quick)")
+    return [recipe, recipe.quickly()]
 
 
 def _planned(

@@ -237,7 +237,10 @@ def paper_table(board: Board, mode: str | None = None, *, sign: str = "±") -> T
                 )
     if not rows:
         return None
-    return Table(f"beside the paper, {mode}", ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
+    title = f"beside the paper, {mode}"
+    if str(board.meta.get("title", "")).endswith("(quick)"):
+        title += "; quick: fewer repeats and steps than the paper's"
+    return Table(title, ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
 
 
 def tables(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> list[Table]:

@@ -144,6 +144,17 @@ class Wrapped(nn.Module):
     def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
         """Logits, [n, classes]; of a module that pools, [graphs, classes], where graph g has the nodes ptr[g] to ptr[g + 1]."""
         features = x if isinstance(x, Tensor) else self._dense(x)
+        try:
+            return self._logits_of(features, op, ptr)
+        except RuntimeError as error:
+            if "shapes cannot be multiplied" not in str(error):
+                raise
+            raise DataError(
+                f"{type(self.module).__name__} was made for another number of features than the {features.shape[1]} of this "
+                f"graph ({error})"
+            ) from None
+
+    def _logits_of(self, features: Tensor, op: Any, ptr: Tensor | None) -> Tensor:
         self._forget()
         if self.style == "adj":
             return _logits((self.call or self.module)(features, op))

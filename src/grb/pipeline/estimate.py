@@ -17,7 +17,7 @@ from grb.pipeline.store import Record, Store
 from grb.pipeline.study import Study
 
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
-FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.004, 0.03
+FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.012, 0.02
 CORA_EDGES = 5_429
 BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "profile": 4_000}
 
@@ -77,6 +77,7 @@ def seconds_of(study: Study, store: Store) -> dict[str, float]:
 
 
 History = Mapping[tuple[str, str], tuple[float, float]]
+"""CPU seconds (of an attack, per step) and megabytes of the jobs of a kind and method."""
 
 
 def _history(store: Store, dataset: str) -> History:
@@ -87,7 +88,7 @@ def _history(store: Store, dataset: str) -> History:
             found[record.job.kind, record.job.spec.name].append(record)
     return {
         name: (
-            statistics.median(float(record.provenance["cpu_seconds"]) for record in records),
+            statistics.median(float(record.provenance["cpu_seconds"]) / _steps_of(record.job) for record in records),
             max(float(record.provenance["peak_megabytes"]) for record in records),
         )
         for name, records in found.items()
@@ -96,13 +97,18 @@ def _history(store: Store, dataset: str) -> History:
 
 def _seconds(job: Job, past: tuple[float, float] | None, size: float) -> float:
     if past is not None:
-        return past[0]
+        return past[0] * _steps_of(job)
     if job.kind == "fit":
         adversarial = any(suffix.startswith("at") for suffix in split_name(job.spec.name)[1])
         return size * (ADVERSARIAL if adversarial else FIT)
     if job.kind == "attack":
-        return size * ATTACK_STEP * _steps(job.spec.name, job.data.dataset, canonical_json(job.spec.params))
+        return size * ATTACK_STEP * _steps_of(job)
     return size * SCORE
+
+
+def _steps_of(job: Job) -> int:
+    """Steps of an attack, whose time goes with them; 1 for everything else."""
+    return _steps(job.spec.name, job.data.dataset, canonical_json(job.spec.params)) if job.kind == "attack" else 1
 
 
 @cache

@@ -92,8 +92,8 @@ class Recipe:
                 raise DataError(f"sweep of {limit} is {values!r}, but a list of numbers as in [10, 20] is needed")
 
     def quickly(self) -> Recipe:
-        """The recipe with its ``quick`` changes."""
-        return self.changed(**self.quick)
+        """The recipe with its ``quick`` changes; its title says so."""
+        return replace(self.changed(**self.quick), title=f"{self.title or self.name} (quick)")
 
     def changed(self, **changes: Any) -> Recipe:
         """With other values, given as a recipe's file gives them; None keeps ours."""
@@ -148,7 +148,7 @@ def _fields(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, value in given.items():
         if key not in known:
-            raise UnknownName(f"key of {where}", str(key), known, advice=f"Allowed: {', '.join(known)}.")
+            raise UnknownName("recipe key", str(key), known, advice=f"Allowed in {where}: {', '.join(known)}.")
         if key in _SPECS:
             fields[key] = tuple(Spec.of(item) for item in _listed(key, value))
         elif key == "modes":

@@ -85,7 +85,7 @@ class Store:
             # another run may be writing its stamp just now
             names = {path.name for path in self.path.glob("*") if path.suffix != ".part"}
             if names and not names & {"store.json", "records"}:
-                raise DataError(f"{self.path} is neither empty nor a store; choose another place")
+                raise DataError(f"{self.path} is neither a store nor empty; give a store, or a new directory")
             return
         try:
             found = json.loads(stamp.read_text())["format"]
