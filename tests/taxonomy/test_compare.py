@@ -73,6 +73,15 @@ def test_datasets_that_nobody_published_are_said_or_refused() -> None:
         compare(from_runs(rows))
 
 
+def test_a_model_that_was_not_published_has_nothing_beside_it() -> None:
+    found = compare(from_runs(RUNS), model="GIN")
+    actor = next(own for own in found.datasets if own.dataset == "Actor")
+    assert math.isnan(actor.published) and all(math.isnan(cell.published) for cell in actor.cells)
+    enzymes = next(own for own in found.datasets if own.dataset == "ENZYMES")
+    gin = published("inductive").models["GIN"].select(["ENZYMES"])
+    assert gin.original is not None and enzymes.published == gin.original[0]
+
+
 def test_names_without_a_twin_stay_as_they_are() -> None:
     own = Profiles(("a",), ("NoEdges", "Mine (gtaxogym)"), np.array([[-1.0, -2.0]]))
     assert as_published(own).perturbations == ("NoEdges", "Mine") and as_published(own).runs is None

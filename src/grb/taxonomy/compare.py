@@ -169,15 +169,17 @@ def compare(
 
 def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], draws: int, seed: int) -> Beside:
     (dataset,) = own.datasets
-    table = known.models.get(model, known.profiles)
-    there = table.row(dataset) if dataset in table.datasets else {}
+    table = known.models.get(model)
+    if table is not None and dataset not in table.datasets:
+        table = None  # nobody published this model on this dataset
+    there = {} if table is None else table.row(dataset)
     mean = float("nan") if own.original is None else float(own.original[0])
     cells = []
-    for place_, name in enumerate(own.perturbations):
-        ratio = float(own.ratio[0, place_])
+    for column, name in enumerate(own.perturbations):
+        ratio = float(own.ratio[0, column])
         if np.isnan(ratio):
             continue
-        runs = np.zeros(0) if own.runs is None else own.runs[0, 1 + place_]
+        runs = np.zeros(0) if own.runs is None else own.runs[0, 1 + column]
         runs = runs[~np.isnan(runs)]
         interval = metric.confidence_interval(runs.tolist()) if len(runs) > 1 else None
         low, high = (np.nan, np.nan) if interval is None else (interval.low / mean, interval.high / mean)
@@ -188,14 +190,19 @@ def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], 
             own, known, dataset=dataset, without=dataset, ignore=ignore, model=model, draws=draws, seed=seed
         )
     first = None if own.runs is None else own.runs[0, 0]
-    before = None if table.original is None or dataset not in table.datasets else table.original
     return Beside(
         dataset,
         mean,
-        float("nan") if before is None else float(before[table.datasets.index(dataset)]),
+        _original(table, dataset),
         1 if first is None else int((~np.isnan(first)).sum()),
         tuple(cells),
         known.groups[dataset],
         placement,
         None if placement is None else known.groups[placement.nearest.dataset],
     )
+
+
+def _original(table: Profiles | None, dataset: str) -> float:
+    if table is None or table.original is None:
+        return float("nan")
+    return float(table.original[table.datasets.index(dataset)])
