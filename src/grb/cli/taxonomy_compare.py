@@ -53,7 +53,7 @@ def compare(
     if as_json:
         output.print_json(_plain(found))
     elif markdown:
-        typer.echo(_markdown(found))
+        typer.echo(as_markdown(found))
     else:
         _show(found)
     for sentence in found.notes:
@@ -109,7 +109,8 @@ def _number(value: float, digits: int = 1, *, sign: str = "") -> str:
     return "-" if math.isnan(value) else f"{value:{sign}.{digits}f}"
 
 
-def _markdown(found: Comparison) -> str:
+def as_markdown(found: Comparison) -> str:
+    """A table with two rows per dataset, the correlation, and where each dataset is placed."""
     names = list(dict.fromkeys(cell.perturbation for own in found.datasets for cell in own.cells))
     lines = [f"| | runs | original | {' | '.join(names)} |", "|---|" + "---|" * (len(names) + 2)]
     for own in found.datasets:
