@@ -38,3 +38,19 @@ def test_profiles_go_with_the_published_ones(profiles: Profiles) -> None:
 def test_datasets_are_placed_in_their_published_group(found: Comparison) -> None:
     right, placed = found.placed()
     assert right >= 0.8 * placed
+
+
+def test_enzymes_is_as_published(found: Comparison) -> None:
+    """Ten folds, all epochs: the original within .02, every ratio within five points."""
+    enzymes = next(own for own in found.datasets if own.dataset == "ENZYMES")
+    assert enzymes.runs == 10 and abs(enzymes.original - 0.91) <= 0.02
+    whole = {cell.perturbation: cell for cell in enzymes.cells if cell.runs == 10}
+    assert len(whole) == 11
+    assert all(abs(cell.left - cell.published) <= 0.05 for cell in whole.values())
+
+
+def test_every_dataset_has_three_runs_of_every_perturbation(found: Comparison) -> None:
+    assert len(found.datasets) == 10
+    for own in found.datasets:
+        assert own.runs >= 3 and len(own.cells) >= 11
+        assert all(cell.runs >= 3 for cell in own.cells if own.dataset != "ENZYMES")
