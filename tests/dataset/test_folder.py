@@ -304,3 +304,11 @@ def test_from_csv_to_an_attack(tmp_path) -> None:
     assert result.edit.new_x.min() >= low and result.edit.new_x.max() <= high
     same = Dataset.from_csv(tmp_path / "mine" / "edges.csv", name="other", seed=0)
     assert same.fingerprint() == dataset.fingerprint() and same.name == "other"
+
+
+def test_a_header_wider_than_its_rows_is_refused_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,more,target\n" + "".join(f"{u},{v}\n" for u, v in PAIRS))
+    rows = "".join(f"{place},{place / 12},{place % 2}\n" for place in range(12))
+    (tmp_path / "nodes.csv").write_text("id,size,label\n" + rows)
+    with pytest.raises(DataError, match="line 2"):
+        load_dataset(str(tmp_path))

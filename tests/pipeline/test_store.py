@@ -73,6 +73,7 @@ def spoilt(text: str) -> dict[str, Callable[[str], str]]:
         "not JSON": lambda _: "{records are JSON}",
         "a list": lambda _: "[]",
         "NaN": lambda text: text.replace("0.5", "NaN"),
+        "too large": lambda text: text.replace("0.5", "1e999"),
         "infinite": lambda text: text.replace("0.5", "-Infinity"),
         "too deep": lambda _: "[" * 100_000,
         "no result": lambda text: text.replace('"result"', '"rseult"'),

@@ -147,3 +147,11 @@ def test_groups_from_a_file(tmp_path):
         read_groups(write_csv(tmp_path / "h.csv", [["dataset", "label"], ["a", "1"]]))
     with pytest.raises(DataError, match="puts dataset 'a' into two groups, '1' and '2'"):
         read_groups(write_csv(tmp_path / "i.csv", [["dataset", "group"], ["a", "1"], ["a", "2"]]))
+
+
+def test_a_file_of_empty_rows_is_refused(tmp_path) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_text(",\n,,\n")
+    for read in (read_groups, read_models):
+        with pytest.raises(DataError, match="only empty rows"):
+            read(path)

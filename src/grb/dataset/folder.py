@@ -357,7 +357,7 @@ def _numbered(table: Table, columns: tuple[int, int], n: int, where: dict[str, i
             return None
     # all columns, so that a row of another width is no number; as floats where a weight is among them
     found = tables.fast(table, None, np.int64 if table.width == 2 else np.float64)
-    if found is None:
+    if found is None or found.shape[1] != table.width:  # the slower way names the row
         return None
     found = found[:, list(columns)]
     if found.dtype.kind == "f":

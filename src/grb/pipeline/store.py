@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import socket
@@ -297,7 +298,7 @@ class Store:
 
 def _parsed(path: Path, key: str, data: bytes) -> Record:
     try:
-        values = json.loads(data, parse_constant=_no_constant)
+        values = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise IntegrityError(f"record {path} is damaged ({str(error)[:80]}); remove it and run again") from None
     return _record(path, key, values)
@@ -369,6 +370,13 @@ def _write_json(path: Path, value: Any) -> None:
 
 def _write(stream: IO[bytes], data: bytes) -> None:
     stream.write(data)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text[:20]} is no finite number")
+    return value
 
 
 def _no_constant(name: str) -> Any:

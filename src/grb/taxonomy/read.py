@@ -127,6 +127,8 @@ def _csv_rows(path: Path, text: str) -> tuple[list[str], list[list[str]]]:
     except csv.Error as error:
         raise DataError(f"{path} is not a CSV file ({error})") from None
     numbered = [(line, [cell.strip() for cell in row]) for line, row in enumerate(table, 1) if any(row)]
+    if not numbered:
+        raise DataError(f"{path} has only empty rows; a table with a header and at least one row is needed")
     (_, header), rows = numbered[0], numbered[1:]
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
