@@ -131,3 +131,11 @@ def test_an_edit_of_nothing_is_the_clean_graph(dataset: Dataset, models: dict[st
     none = torch.empty(2, 0, dtype=torch.int64)
     evaluator = AttackEvaluator(dataset)
     assert evaluator.evaluate(models, GraphEdit(dataset.num_nodes, none, none)) == evaluator.evaluate(models)
+
+
+def test_a_model_of_other_classes_is_refused(dataset: Dataset) -> None:
+    from torch_geometric.nn.models import GCN
+
+    two = grb.wrap(GCN(dataset.num_features, 4, num_layers=1, out_channels=2))
+    with pytest.raises(DataError, match="each of which needs a column"):
+        AttackEvaluator(dataset).evaluate({"two": two})

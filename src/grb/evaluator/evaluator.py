@@ -15,7 +15,7 @@ from grb.attack.base import AttackResult
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, adjacency_from_csr
-from grb.model.base import check_task, predict
+from grb.model.base import check_logits, check_task, predict
 from grb.threat import Threat
 from grb.trainer.checkpoint import load_model
 
@@ -50,9 +50,10 @@ class _Evaluator:
     def score(self, model: nn.Module, graph: Graph) -> float:
         check_task(model, self.dataset)
         ids = self.targets
-        labels = predict(model, graph)[ids]
+        logits = predict(model, graph)
+        check_logits(model, logits, self.dataset)
         y = self.dataset.labels[ids]
-        return metric.accuracy(labels, y) if y.dim() == 1 else metric.f1(labels > 0, y)
+        return metric.accuracy(logits[ids], y) if y.dim() == 1 else metric.f1(logits[ids] > 0, y)
 
 
 @dataclass(frozen=True)
