@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,11 +27,14 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_a_run_shows_the_leaderboard_and_running_again_resumes(grb, mine, tmp_path):
-    arguments = ["run", mine, "--store", tmp_path / "store", "--workers", "0"]
+    arguments = ["run", mine, "--store", tmp_path / "my store", "--workers", "0"]
     first = grb(*arguments)
     assert first.exit_code == 0, first.stderr
     assert all(word in first.stdout for word in ("gcn", "mlp", "rnd", "fgsm", "weighted", "white-box"))
     assert "22 jobs done, 0 were there already" in first.stderr
+    advised = shlex.split(first.stderr.split("as a page: grb ")[1].splitlines()[0])
+    page = grb(*advised[:-1], tmp_path / "page.html")
+    assert page.exit_code == 0 and (tmp_path / "page.html").exists(), page.stderr
     again = grb(*arguments)
     assert "0 jobs done, 22 were there already" in again.stderr and again.stdout == first.stdout
 
@@ -95,9 +99,10 @@ attacks:
 """
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("interrupts", "seconds"), [(1, 4), (2, 300)])
-def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, interrupts, seconds):
-    """In a process of its own, with a signal to its whole group as a terminal sends it."""
+def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, interrupts, seconds, number):
+    """In a process of its own, with a signal to its whole group as a terminal or a cluster's scheduler sends it."""
     path, store = tmp_path / "slow.yaml", Store(tmp_path / "store")
     path.write_text(SLOW.replace("SECONDS", str(seconds)))
     command = [sys.executable, "-m", "grb", "run", str(path), "--store", str(store.path), "--workers", "1", "--json"]
@@ -107,7 +112,7 @@ def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, inte
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
     ) as running:
         assert running.stdout is not None and running.stderr is not None
         for line in running.stdout:
@@ -118,7 +123,7 @@ def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, inte
         time.sleep(0.5)
         start = time.monotonic()
         for _ in range(interrupts):
-            os.killpg(running.pid, signal.SIGINT)
+            os.killpg(running.pid, number)
             time.sleep(0.5)
         rest = [json.loads(line) for line in running.stdout]
         words = running.stderr.read()

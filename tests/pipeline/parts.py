@@ -12,6 +12,7 @@ from hypothesis import settings
 from grb.pipeline import Job, Recipe, Store, Study
 from grb.pipeline.recipe import parse_recipe
 
+TESTS = Path(__file__).parents[1]
 # values of many parts are slow to draw; `make stress` takes more of them
 FEW = settings() if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else settings(max_examples=60)
 TINY = """
@@ -68,3 +69,11 @@ def bits(store: Store, keys: Iterable[str]) -> dict[str, object]:
         for key in keys
         for record in [store.read(key)]
     }
+
+
+def alive(pid: str) -> bool:
+    """Whether there is such a process, and no zombie; only where /proc is."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

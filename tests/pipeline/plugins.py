@@ -76,6 +76,40 @@ class Dying:
 
 
 @dataclass(frozen=True)
+class Busy:
+    """Keeps a file while it works."""
+
+    sign: str
+    seconds: float
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        Path(self.sign).touch()
+        time.sleep(self.seconds)
+        Path(self.sign).unlink()
+        return nothing(scene.graph)
+
+
+@dataclass(frozen=True)
+class Shy:
+    """Waits for a busy one to begin, and dies beside it: what the system does when memory is enough for one only."""
+
+    sign: str
+    log: str
+    needs_model = False
+
+    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+        if not Path(self.log).exists():
+            while not Path(self.sign).exists():
+                time.sleep(0.05)
+        with open(self.log, "a") as stream:
+            stream.write("x")
+        if Path(self.sign).exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return nothing(scene.graph)
+
+
+@dataclass(frozen=True)
 class Hungry:
     """Takes memory and keeps it."""
 
@@ -162,6 +196,38 @@ class Eating(Linear):
     def forward(self, x: Tensor, op: Any) -> Tensor:
         self.held = [torch.ones(2**20) for _ in range(2000)]
         time.sleep(5)
+        return super().forward(x, op)
+
+
+class Forking(Linear):
+    """Goes on as two processes whenever it is asked."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        os.fork()
+        return super().forward(x, op)
+
+
+class Breeding(Linear):
+    """Leaves a process behind, whose number it writes down, and then hangs."""
+
+    def __init__(self, *args: Any, log: str = "", **params: Any) -> None:
+        super().__init__(*args, **params)
+        self.params["log"] = log
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        child = os.fork()
+        if child:
+            with open(self.params["log"], "a") as stream:
+                stream.write(f"{child}\n")
+        time.sleep(600)
+        return super().forward(x, op)
+
+
+class Talking(Linear):
+    """Says a lot, where somebody may expect nothing but JSON."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        print("x" * 10_000_000)
         return super().forward(x, op)
 
 

@@ -17,9 +17,7 @@ from grb.errors import DataError
 from grb.pipeline import Event, Job, Limits, Outcome, Store, Study, plan, run
 from grb.pipeline.engine import ATTEMPTS
 from grb.pipeline.serving import OUT_OF_MEMORY, resident_megabytes
-from pipeline.parts import bare, bits, copied, of_kind
-
-TESTS = Path(__file__).parents[1]
+from pipeline.parts import TESTS, alive, bare, bits, copied, of_kind
 
 
 def attacks_only(*attacks: object) -> list[Job]:
@@ -195,6 +193,18 @@ def test_a_job_that_kills_every_worker_fails(tmp_path: Path) -> None:
     assert len(list(marks.iterdir())) == ATTEMPTS
 
 
+def test_the_last_attempt_of_a_job_has_the_machine_for_itself(tmp_path: Path) -> None:
+    """A worker that the system kills for want of memory may have had a neighbour that took it."""
+    sign, log = str(tmp_path / "sign"), tmp_path / "log"
+    shy = {"name": "Shy", "sign": sign, "log": str(log)}
+    jobs = attacks_only({"name": "Busy", "sign": sign, "seconds": 5}, shy, "Idle")
+    watch = Watch()
+    outcome = run(jobs, Store(tmp_path / "store"), limits=Limits(workers=2), on_event=watch)
+    assert outcome.complete and watch.count()["retried"] == ATTEMPTS - 1 == 2
+    assert log.read_text() == "x" * ATTEMPTS
+    assert [event.sentence for event in watch.events if event.kind == "retried"][-1].endswith("tried alone")
+
+
 def children() -> set[int]:
     """Processes that this one's fork server has started; only where /proc is."""
     parents = {}
@@ -231,14 +241,14 @@ def test_workers_killed_from_outside_are_replaced_and_all_jobs_finish(
 # interrupts
 
 
-def interrupting(times: int) -> Watch:
-    """Sends so many interrupts to this process when the first job has begun for a while."""
+def interrupting(times: int, number: int = signal.SIGINT) -> Watch:
+    """Sends so many signals to this process when the first job has begun for a while."""
     begun: list[str] = []
 
     def send() -> None:
         for _ in range(times):
             time.sleep(0.5)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     def start(event: Event) -> None:
         if not begun:
@@ -248,28 +258,30 @@ def interrupting(times: int) -> Watch:
     return Watch(started=start)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [0, 1])
-def test_one_interrupt_finishes_what_is_running_and_nothing_else(tmp_path: Path, workers: int) -> None:
+def test_one_interrupt_finishes_what_is_running_and_nothing_else(tmp_path: Path, workers: int, number: int) -> None:
     jobs = attacks_only(*({"name": "Idle", "seconds": 3, "number": number} for number in range(3)))
     store = Store(tmp_path / "store")
-    watch = interrupting(1)
-    handler = signal.getsignal(signal.SIGINT)
+    watch = interrupting(1, number)
+    handler = signal.getsignal(number)
     outcome = run(jobs, store, limits=Limits(workers=workers), on_event=watch)
     assert outcome == Outcome(done=1, interrupted=True) and not outcome.complete
     assert [store.has(job.key) for job in jobs] == [True, False, False]
     assert watch.count()["finishing"] == (1 if workers else 0)
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(number) is handler
     assert not list((store.path / "claims").glob("*"))
     assert run(jobs[:1], store) == Outcome(cached=1)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [0, 1])
-def test_two_interrupts_stop_at_once(tmp_path: Path, workers: int) -> None:
+def test_two_interrupts_stop_at_once(tmp_path: Path, workers: int, number: int) -> None:
     jobs = attacks_only(*({"name": "Idle", "seconds": 60, "number": number} for number in range(2)))
     store = Store(tmp_path / "store")
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run(jobs, store, limits=Limits(workers=workers), on_event=interrupting(2))
+        run(jobs, store, limits=Limits(workers=workers), on_event=interrupting(2, number))
     assert time.monotonic() - start < 40
     assert not any(store.has(job.key) for job in jobs) and not list((store.path / "claims").glob("*"))
 
@@ -305,13 +317,6 @@ def test_a_script_without_a_main_guard_runs_once_and_its_workers_end_with_it(tmp
     store = Store(tmp_path / "store")
     assert [store.has(job.key) for job in jobs] == [False, True]
     assert store.claim(jobs[0].key)  # whose owner is gone
-
-
-def alive(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def descends(path: Path, ancestor: int) -> bool:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grb.errors import DataError
-from grb.pipeline import Limits, Store, Study, run
+from grb.pipeline import Limits, Store, Study, plan, run
 from grb.pipeline.store import STALE_SECONDS
-from pipeline.parts import bits
+from pipeline.parts import BARE, bits, recipe
 
 SMALL = 300  # kilobytes
 
@@ -61,6 +64,80 @@ def test_a_full_disk_fails_jobs_in_one_sentence_and_loses_nothing(
     again = run(study.jobs.values(), own, limits=Limits(workers=0))
     assert again.complete and again.cached == len(done)
     assert bits(own, study.jobs) == bits(store, study.jobs)
+
+
+class Disk:
+    """The calls by which files change or are read, one of which fails; only inside a directory."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, inside: Path) -> None:
+        self.inside, self.calls, self.fails, self.code = str(inside), 0, 0, 0
+        for owner, name in (
+            (os, "replace"),
+            (os, "fsync"),
+            (os, "utime"),
+            (os, "open"),
+            (tempfile, "mkstemp"),
+            (Path, "mkdir"),
+            (Path, "unlink"),
+            (Path, "read_bytes"),
+            (Path, "read_text"),
+        ):
+            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name)))
+
+    def _failing(self, real: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            place = str(named.get("dir") or next(iter(given), ""))
+            if self.code and (self.inside in place or place.isdecimal()):  # fsync knows a number
+                self.calls += 1
+                if self.calls == self.fails:
+                    raise OSError(self.code, os.strerror(self.code), place)
+            return real(*given, **named)
+
+        return call
+
+    def failing_at(self, number: int, code: int) -> None:
+        self.calls, self.fails, self.code = 0, number, code
+
+    def mend(self) -> None:
+        self.code = 0
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_disk_that_fails_at_any_call_costs_a_job_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
+) -> None:
+    """One call after the other fails; the run says so in a sentence, and the next one completes what is missing.
+
+    With a worker it is the parent's calls that fail: claims, failures, what it reads.
+    """
+    study = plan(recipe(BARE, attacks=["rnd"]))
+    reference = Store(tmp_path / "reference")
+    assert run(study.jobs.values(), reference, limits=Limits(workers=0)).complete
+    wanted = bits(reference, study.jobs)
+    disk = Disk(monkeypatch, tmp_path / "stores")
+    number, sentences = 0, set()
+    while True:
+        number += 1
+        own = Store(tmp_path / "stores" / str(number))
+        disk.failing_at(number, code)
+        try:
+            outcome = run(study.jobs.values(), own, limits=Limits(workers=workers))
+            told = list(outcome.failed.values())
+        except DataError as error:
+            told = [str(error)]
+        reached = disk.calls >= number
+        disk.mend()
+        assert all(os.strerror(code) in sentence for sentence in told), told
+        assert own.verify() == []
+        if not workers:  # one that is ended in the middle of writing leaves what `grb store gc` finds
+            assert not list(own.path.rglob("*.part"))
+        again = run(study.jobs.values(), own, limits=Limits(workers=0))
+        assert again.complete and bits(own, study.jobs) == wanted, (number, again)
+        sentences |= set(told)
+        if not reached:
+            break
+    assert number > (10 if workers else 20) and len(sentences) > 2
 
 
 def test_few_file_handles_are_enough_or_said_so(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -297,6 +299,35 @@ def test_a_directory_that_cannot_be_written_is_read_and_refuses_in_one_sentence(
         for path in [Path(folder), own.path, *own.path.rglob("*")]:
             path.chmod(0o755)
         assert files(own) == before
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_a_file_that_the_disk_does_not_give_back_is_told_of(
+    own: Store, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    own.write(record(edit=own.put(b"x", ".npz")))
+    real = Path.read_bytes
+
+    def read_bytes(path: Path) -> bytes:
+        if path.suffix == suffix:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    (problem,) = own.verify()
+    assert problem.key == record().key
+    assert re.fullmatch(r".* cannot be read: Input/output error; .*", problem.sentence)
+
+
+def test_a_claim_that_cannot_be_written_is_no_claim(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(DataError, match=r"cannot write .*: No space left"):
+        own.claim(job().key)
+    monkeypatch.undo()
+    assert not list((own.path / "claims").glob("*")) and own.claim(job().key)
 
 
 def test_many_writers_at_once_lose_nothing(own: Store) -> None:

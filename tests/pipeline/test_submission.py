@@ -20,7 +20,6 @@ from grb.errors import BudgetError, DataError, GRBError
 from grb.graph import GraphEdit
 from grb.leaderboard.boards import boards_of, shown_board
 from grb.pipeline import Limits, Store, Study, run
-from grb.pipeline.recipe import Recipe
 from grb.pipeline.rerun import rerun
 from grb.pipeline.study import joined
 from grb.pipeline.submission import Card, Checked, add, check, mended, parse_card, read_card, record_of, submissions
@@ -28,7 +27,7 @@ from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora
 from pipeline.hostile import CARDS, arrays_of, hostile_edits, hostile_weights, npz_bytes
-from pipeline.parts import copied, recipe
+from pipeline.parts import copied
 
 STRESS = os.environ.get("HYPOTHESIS_PROFILE") == "stress"
 CARD = Card("mine", "attack", "synth-tiny", authors=("A", "B"), link="https://example.org/x", about="A try.")
@@ -260,45 +259,6 @@ def test_a_name_is_used_once_and_a_board_must_fit(
         joined(own, record_of(hard), study.recipe)
     with pytest.raises(DataError, match="run it first"):
         joined(Store(tmp_path / "none"), record_of(check(edit, CARD, dataset, threat)), study.recipe)
-
-
-BAD_MODELS = {
-    "Changing": "changes its input in place",
-    "Remembering": "must not keep state",
-    "Crooked": "one row of logits for each of",
-    "Raising": "RuntimeError: no",
-    "Hanging": "it took more than",
-    "Eating": "MB of memory",
-}
-
-
-@pytest.mark.parametrize("name", BAD_MODELS)
-def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_path: Path) -> None:
-    from grb.pipeline import plan
-    from pipeline.parts import BARE
-
-    text = BARE.replace("epochs: 1", "epochs: 1")
-    bad: Recipe = recipe(text, defenses=[f"pipeline.plugins:{name}"], attacks=["rnd"])
-    study = plan(bad)
-    own = Store(tmp_path / "store")
-    limits = Limits(workers=1, timeout=8.0 if name == "Hanging" else None, memory=3000 if name == "Eating" else None)
-    outcome = run(study.jobs.values(), own, limits=limits)
-    assert outcome.failed and all(BAD_MODELS[name] in sentence for sentence in outcome.failed.values()), outcome
-    broken = {key for key, job in study.jobs.items() if "plugins" in job.spec.name}
-    assert set(outcome.failed) <= broken | {key for key, job in study.jobs.items() if set(job.needs) & broken}
-    assert {failure["key"] for failure in own.failures()} == set(outcome.failed)
-    assert own.verify() == []
-
-
-def test_nan_predictions_count_as_wrong(tmp_path: Path) -> None:
-    from grb.pipeline import plan
-    from pipeline.parts import BARE
-
-    study = plan(recipe(BARE, defenses=["pipeline.plugins:Nowhere"], attacks=["rnd"]))
-    own = Store(tmp_path / "store")
-    assert run(study.jobs.values(), own, limits=Limits(workers=0)).complete
-    cell = shown_board(study, own).cell("rnd", "pipeline.plugins:Nowhere", "full")
-    assert cell is not None and cell.accuracy.mean == 0.0
 
 
 @needs_grb_cora

@@ -43,4 +43,4 @@ def reproduce(
             "leaderboard of", name, recipe_names(), advice="`grb ls recipes` shows all; `grb run` takes a file."
         )
     made = studying.chosen(name, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)
+    finish(name, made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,10 +40,11 @@ def run(
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
     made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)
+    finish(recipe, made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)
 
 
 def finish(
+    source: str,
     recipe: Recipe,
     store: Store,
     shard: str | None,
@@ -55,7 +57,7 @@ def finish(
     """Run a recipe and show what came of it; ends the command with its exit code."""
     from grb.cli.leaderboard import show_board
     from grb.leaderboard.boards import shown_board
-    from grb.pipeline import plan
+    from grb.pipeline import plan, recipe_names
     from grb.pipeline.submission import submissions
 
     study = plan(recipe, submitted=submissions(store))
@@ -71,6 +73,8 @@ def finish(
     if any(store.has(place.score) for place in study.places):
         show_board(shown_board(study, store), as_json=as_json)
     output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {store.path}")
-    output.say(f"as a page: grb leaderboard build {store.path} -o page.html")
+    named = [] if source in recipe_names() else ["--recipe", source]
+    advice = shlex.join(["grb", "leaderboard", "build", str(store.path), *named, "-o", "page.html"])
+    output.say(f"as a page: {advice}")
     if code := studying.exit_code(outcome):
         raise typer.Exit(code)

@@ -228,7 +228,7 @@ class _Master:
 
     def _hand_out(self, pool: Crew) -> None:
         self._look_elsewhere()
-        while self.todo.ready and pool.takes(brief=_brief(self.todo.waiting[self.todo.ready[0]])):
+        while self._has_room(pool):
             key = self.todo.ready.pop(0)
             job = self.todo.waiting[key]
             if self.store.has(key):
@@ -239,6 +239,15 @@ class _Master:
                 self.running[key] = job
                 pool.give(key, job.plain(), job.data.data_dir, brief=_brief(job))
                 self.todo.on_event(Event("started", job))
+
+    def _has_room(self, pool: Crew) -> bool:
+        """Whether the next job can be given; one in its last attempt has the machine for itself."""
+        if not self.todo.ready:
+            return False
+        key = self.todo.ready[0]
+        if self.running and any(self.attempts.get(each) == ATTEMPTS - 1 for each in (key, *self.running)):
+            return False
+        return pool.takes(brief=_brief(self.todo.waiting[key]))
 
     def _look_elsewhere(self) -> None:
         """Jobs that another run on this store has claimed: done by now, or free again?"""
@@ -259,7 +268,9 @@ class _Master:
         elif answer.exitcode is not None:
             self.attempts[key] = self.attempts.get(key, 0) + 1
             if self.attempts[key] < ATTEMPTS:
-                self.todo.on_event(Event("retried", job, sentence="its worker died"))
+                last = self.attempts[key] == ATTEMPTS - 1
+                sentence = "its worker died again; it will be tried alone" if last else "its worker died"
+                self.todo.on_event(Event("retried", job, sentence=sentence))
                 self.todo.ready.insert(0, key)
             else:
                 self.todo.fail(key, f"its worker died {ATTEMPTS} times", kind="died")

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -122,7 +123,6 @@ class Pool:
             if member.pipe in events or member.process.sentinel in events:
                 yield from self._hear(member)
             if member.tasks and self._left(member) <= 0:
-                member.process.kill()
                 yield from self._lost(member, late=True)
 
     def close(self) -> None:
@@ -130,12 +130,11 @@ class Pool:
         for member in self.members:
             member.pipe.close()
             if member.tasks:
-                member.process.kill()
+                _kill(member)
         for member in self.members:
             member.process.join(JOIN)
-            if member.process.is_alive():
-                member.process.kill()
-                member.process.join()
+            _kill(member)
+            member.process.join()
         self.members.clear()
 
     def _choose(self, brief: bool) -> _Member | None:
@@ -149,11 +148,12 @@ class Pool:
         for member in [each for each in self.members if not each.tasks and not each.process.is_alive()]:
             self.members.remove(member)
             member.pipe.close()
+            _kill(member)
 
     def _hire(self) -> _Member:
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=_serve, args=(theirs, self.make, self.arguments), daemon=True)
-        with _no_main_module():
+        with _no_main_module(), _sheltered():
             process.start()
         theirs.close()
         self.members.append(_Member(process, ours))
@@ -179,6 +179,7 @@ class Pool:
     def _lost(self, member: _Member, *, late: bool = False) -> Iterator[Answer]:
         self.members.remove(member)
         member.pipe.close()
+        _kill(member)
         member.process.join()
         code = member.process.exitcode
         if not member.ready:
@@ -202,8 +203,27 @@ class Pool:
         return max(0.0, min([seconds, *(self._left(member) for member in self.members if member.tasks)]))
 
 
+def _kill(member: _Member) -> None:
+    """End a worker, if it has not ended, and whatever it has started."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(member.process.pid, signal.SIGKILL)
+    member.process.kill()
+
+
+def end_here() -> None:
+    """In a worker whose parent is gone: end it, and whatever it has started."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
+
+
 def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    if hasattr(os, "setsid"):
+        os.setsid()  # a group of its own, which ends as one
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         do = make(*arguments)
     except Exception as error:
@@ -215,6 +235,20 @@ def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) 
             given = pipe.recv()
             pipe.send(("done", do(*given)))
     os._exit(0)  # nothing is left to clean up, and torch takes a tenth of a second for it
+
+
+@contextmanager
+def _sheltered() -> Iterator[None]:
+    """What is started here does not hear a SIGTERM to our whole group: running tasks are to finish."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which unblocks signals when it is started by somebody else
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 from grb.errors import GRBError
 from grb.pipeline.job import Job
-from grb.pipeline.pool import Do
+from grb.pipeline.pool import Do, end_here
 from grb.pipeline.store import Store
 
 # what a worker that ate too much tells its parent
@@ -66,6 +66,6 @@ def _guard(memory: float | None) -> None:
     while True:
         parent.join(GUARD)  # a pipe says when it ends, so that a zombie does not count as alive
         if not parent.is_alive():
-            os._exit(1)
+            end_here()
         if memory is not None and resident_megabytes() > memory:
             os._exit(OUT_OF_MEMORY)

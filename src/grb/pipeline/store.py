@@ -117,6 +117,8 @@ class Store:
             data = path.read_bytes()
         except FileNotFoundError:
             raise DataError(f"no record {key[:12]} in {self.path}; run the recipe that makes it") from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
         return _parsed(path, key, data)
 
     def write(self, record: Record) -> None:
@@ -124,7 +126,8 @@ class Store:
         self.prepare()
         values = record.plain()
         _write_json(self.record_path(record.key), {**values, "sha256": digest(values)})
-        (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the record counts
+            (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
         if record.job.spec.name == SUBMISSION:
             write_atomic(self.path / "submitted" / record.key, lambda stream: None)
 
@@ -223,7 +226,11 @@ class Store:
     def checked(self, record: Record, name: str) -> Path:
         """The same, after a look at its bytes."""
         path = self.find(record, name)
-        if hashlib.sha256(path.read_bytes()).hexdigest() != record.objects[name]["sha256"]:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if hashlib.sha256(data).hexdigest() != record.objects[name]["sha256"]:
             raise IntegrityError(
                 f"artefact '{name}' of record {record.key[:12]} has other bytes than its name says; remove {path} and "
                 "the record, run again"
@@ -239,16 +246,20 @@ class Store:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+                try:
+                    os.write(handle, f"{socket.gethostname()} {os.getpid()}".encode())
+                except OSError:
+                    path.unlink(missing_ok=True)
+                    raise
+                finally:
+                    os.close(handle)
+                return True
             except FileExistsError:
                 if not _stale(path):
                     return False
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise DataError(f"cannot write {path}: {error.strerror}; the store must be writable") from None
-            else:
-                with os.fdopen(handle, "w") as stream:
-                    stream.write(f"{socket.gethostname()} {os.getpid()}")
-                return True
         return False
 
     def renew(self, keys: Iterable[str]) -> None:
@@ -361,6 +372,12 @@ def _stale(path: Path) -> bool:
     except (ValueError, OverflowError, OSError):  # not ours, or somebody else's process
         return False
     return False
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{path} cannot be read: {error.strerror}; look after the disk, or remove the record and run again"
+    )
 
 
 def _write_json(path: Path, value: Any) -> None:

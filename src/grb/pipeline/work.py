@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import os
 import platform
 import sys
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -35,6 +37,18 @@ from grb.trainer.checkpoint import load_model, save_model
 Value = TypeVar("Value")
 # points of a loss or accuracy trace that a record keeps
 TRACE = 50
+
+
+@contextmanager
+def _contained() -> Iterator[None]:
+    """Whatever a user's code prints is not taken for our output; a copy of this process that it forks ends here."""
+    own = os.getpid()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if os.getpid() != own:
+            os._exit(1)
 
 
 class Recent(Generic[Value]):
@@ -78,7 +92,8 @@ class Worker:
         torch.set_num_threads(job.threads)
         start, start_cpu = time.perf_counter(), time.process_time()
         work = {"fit": self._fit, "attack": self._attack, "score": self._score, "profile": self._profile}
-        result, objects = work[job.kind](job)
+        with _contained():
+            result, objects = work[job.kind](job)
         spent = time.perf_counter() - start, time.process_time() - start_cpu
         return Record(job.key, job, result, objects, provenance(*spent))
 

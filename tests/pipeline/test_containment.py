@@ -1,0 +1,94 @@
+"""Code of a user's: whatever a model does, its own jobs fail or give what they should, and nothing else is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grb.leaderboard.boards import shown_board
+from grb.pipeline import Limits, Outcome, Store, plan, run
+from pipeline.parts import BARE, TESTS, alive, recipe
+
+BAD_MODELS = {
+    "Changing": "changes its input in place",
+    "Remembering": "must not keep state",
+    "Crooked": "one row of logits for each of",
+    "Raising": "RuntimeError: no",
+    "Hanging": "it took more than",
+    "Eating": "MB of memory",
+}
+
+
+@pytest.mark.parametrize("name", BAD_MODELS)
+def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_path: Path) -> None:
+    bad = recipe(BARE, defenses=[f"pipeline.plugins:{name}"], attacks=["rnd"])
+    study = plan(bad)
+    own = Store(tmp_path / "store")
+    limits = Limits(workers=1, timeout=8.0 if name == "Hanging" else None, memory=3000 if name == "Eating" else None)
+    outcome = run(study.jobs.values(), own, limits=limits)
+    assert outcome.failed and all(BAD_MODELS[name] in sentence for sentence in outcome.failed.values()), outcome
+    broken = {key for key, job in study.jobs.items() if "plugins" in job.spec.name}
+    assert set(outcome.failed) <= broken | {key for key, job in study.jobs.items() if set(job.needs) & broken}
+    assert {failure["key"] for failure in own.failures()} == set(outcome.failed)
+    assert own.verify() == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_model_that_forks_is_one_model(workers: int, tmp_path: Path) -> None:
+    """Its copies neither answer for it nor go on with the run."""
+    study = plan(recipe(BARE, defenses=["pipeline.plugins:Forking"], attacks=["rnd"]))
+    events: list[str] = []
+    own = Store(tmp_path / "store")
+    outcome = run(
+        study.jobs.values(), own, limits=Limits(workers=workers), on_event=lambda event: events.append(event.kind)
+    )
+    assert outcome == Outcome(done=len(study.jobs))
+    assert events.count("done") == events.count("started") == len(study.jobs)
+    assert own.verify() == []
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see who lives")
+def test_what_a_model_starts_ends_with_its_worker(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    breeding = {"name": "pipeline.plugins:Breeding", "log": str(log)}
+    study = plan(recipe(BARE, defenses=[breeding], attacks=["rnd"]))
+    outcome = run(study.jobs.values(), Store(tmp_path / "store"), limits=Limits(workers=1, timeout=8.0))
+    assert any("it took more than 8 seconds" in sentence for sentence in outcome.failed.values()), outcome
+    left = [pid for pid in log.read_text().split() if alive(pid)]
+    assert log.read_text().split() and not left
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_what_a_model_prints_is_not_taken_for_our_output(workers: str, tmp_path: Path) -> None:
+    """A command with --json prints JSON, whatever a plug-in says."""
+    text = BARE + "attacks: [rnd]\ndefenses: [pipeline.plugins:Talking]\n"
+    (tmp_path / "talk.yaml").write_text(text)
+    command = ["run", "talk.yaml", "--store", "store", "--workers", workers, "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "grb", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    assert "x" * 100 in done.stderr
+    decoder, rest, values = json.JSONDecoder(), done.stdout.strip(), 0
+    while rest:
+        _, end = decoder.raw_decode(rest)
+        rest, values = rest[end:].lstrip(), values + 1
+    assert values > 1
+
+
+def test_nan_predictions_count_as_wrong(tmp_path: Path) -> None:
+    study = plan(recipe(BARE, defenses=["pipeline.plugins:Nowhere"], attacks=["rnd"]))
+    own = Store(tmp_path / "store")
+    assert run(study.jobs.values(), own, limits=Limits(workers=0)).complete
+    cell = shown_board(study, own).cell("rnd", "pipeline.plugins:Nowhere", "full")
+    assert cell is not None and cell.accuracy.mean == 0.0
