@@ -40,3 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in gpu:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests counted, under ``record_property("counted", ...)``, so that the log of a stress run tells it."""
+    for report in terminalreporter.getreports("passed"):
+        for name, sentence in report.user_properties:
+            if name == "counted" and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {sentence}")

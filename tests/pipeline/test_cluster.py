@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -208,10 +208,13 @@ def test_a_board_of_grb_cora_has_the_same_bits_here_and_there(address: str, tmp_
 
 @pytest.mark.stress
 @needs_grb_cora
-def test_the_quick_board_of_grb_cora_has_the_same_bits_although_a_worker_dies(address: str, tmp_path: Path) -> None:
+def test_the_quick_board_of_grb_cora_has_the_same_bits_although_a_worker_dies(
+    address: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     study = of_grb_cora()
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     assert run(study.jobs.values(), here, limits=Limits(workers=2)).complete
     killer = Killer(address)
     assert run(study.jobs.values(), there, cluster=address, on_event=killer).complete and killer.done
     assert bits(here, study.jobs) == bits(there, study.jobs)
+    record_property("counted", f"{len(study.jobs)} jobs, the same bits")

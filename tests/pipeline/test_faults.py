@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,11 @@ class Disk:
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_disk_that_fails_at_any_call_costs_a_job_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+    code: int,
+    workers: int,
 ) -> None:
     """One call after the other fails; the run says so in a sentence, and the next one completes what is missing.
 
@@ -137,6 +141,7 @@ def test_a_disk_that_fails_at_any_call_costs_a_job_at_most(
         sentences |= set(told)
         if not reached:
             break
+    record_property("counted", f"{number - 1} calls failed, one in each run; {len(sentences)} sentences")
     assert number > (10 if workers else 20) and len(sentences) > 2
 
 

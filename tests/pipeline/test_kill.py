@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def killed_run(log: Path, store: Store, after: float, *, at_work: bool) -> tuple
 
 
 @pytest.mark.stress
-def test_kill_9_of_the_parent_loses_nothing(tmp_path: Path) -> None:
+def test_kill_9_of_the_parent_loses_nothing(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     moment = random.Random(0)
     reference, log = Store(tmp_path / "reference"), tmp_path / "log"
     study = study_of(str(log))
@@ -94,7 +95,8 @@ def test_kill_9_of_the_parent_loses_nothing(tmp_path: Path) -> None:
         outcome = run(study.jobs.values(), store, limits=Limits(workers=0))
         assert outcome.complete and bits(store, study.jobs) == wanted and store.verify() == []
         shutil.rmtree(store.path)
-    print(
-        f"{kills} kills, {stores} stores: {torn} torn, {lost} lost, {twice} attacks computed in vain, {most_twice} at most"
+    record_property(
+        "counted",
+        f"{kills} kills, {stores} stores: {torn} torn, {lost} lost, {twice} attacks computed in vain, {most_twice} at most",
     )
     assert torn == 0 and lost == 0 and most_twice <= WORKERS

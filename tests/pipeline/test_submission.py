@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from pipeline.hostile import CARDS, arrays_of, hostile_edits, hostile_weights, n
 from pipeline.parts import copied
 
 STRESS = os.environ.get("HYPOTHESIS_PROFILE") == "stress"
+EDITS = 10_000 if STRESS else 200
 CARD = Card("mine", "attack", "synth-tiny", authors=("A", "B"), link="https://example.org/x", about="A try.")
 
 
@@ -63,12 +65,16 @@ def corpus(dataset: Dataset, threat: Injection, weights: Path, canary: Path) -> 
 
 
 def test_hostile_files_are_refused_in_one_sentence_and_run_nothing(
-    dataset: Dataset, threat: Injection, weights: Path, tmp_path: Path
+    dataset: Dataset,
+    threat: Injection,
+    weights: Path,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     canary = tmp_path / "canary"
     listed = corpus(dataset, threat, weights, canary)
     assert len(listed) >= 80
-    before = _peak()
+    before = _peak(new=True)
     wrong = []
     for kind, name, data, word in listed:
         path = tmp_path / f"file.{'npz' if kind == 'attack' else 'safetensors'}"
@@ -77,7 +83,9 @@ def test_hostile_files_are_refused_in_one_sentence_and_run_nothing(
         if word not in sentence or not sentence.isprintable() or not 0 < len(sentence) < 600:
             wrong.append((kind, name, sentence))
     assert wrong == [] and not canary.exists()
-    assert _peak() - before < 600  # megabytes, although bombs of 512 and headers of 8,000 were among them
+    more = _peak() - before
+    record_property("counted", f"{len(listed)} files refused, {more:.0f} MB more at the peak")
+    assert more < 600  # megabytes, although bombs of 512 and headers of 8,000 were among them
 
 
 def refusal(path: Path, card: Card, dataset: Dataset, threat: Injection) -> str:
@@ -89,10 +97,15 @@ def refusal(path: Path, card: Card, dataset: Dataset, threat: Injection) -> str:
     return ""
 
 
-def _peak() -> float:
-    from grb.attack.base import peak_megabytes
-
-    return peak_megabytes()
+def _peak(*, new: bool = False) -> float:
+    """Largest memory of this process so far, or from now on; 0 where the system does not tell."""
+    try:
+        if new:
+            Path("/proc/self/clear_refs").write_text("5")
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0.0
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -122,7 +135,7 @@ def test_cards_that_cannot_be_read(tmp_path: Path) -> None:
             parse_card(text)
 
 
-@settings(max_examples=10_000 if STRESS else 200)
+@settings(max_examples=EDITS)
 @given(st.data())
 def test_no_edit_beyond_the_limits_is_accepted(
     dataset: Dataset, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
