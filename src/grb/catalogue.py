@@ -8,7 +8,9 @@ points of the groups ``grb.datasets``, ``grb.models``, ``grb.attacks``, ``grb.de
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata, resources
@@ -326,10 +328,28 @@ def resolve(kind: str, name: str) -> Any:
     return found
 
 
+def foreign(kind: str, name: str) -> bool:
+    """Whether a name leads to code that is not ours.
+
+    >>> foreign("model", "gat-jaccard+at"), foreign("model", "my_package.models:Net+ln")
+    (False, True)
+    """
+    base, targets = name, []
+    if kind == "model":
+        base = name.split("+")[0].removesuffix(POOL)
+        while parts := _defended(base):
+            base = parts[0]
+            targets.append(entry("defense", parts[1]).target)
+    with suppress(UnknownName):  # data of the user's, no code
+        targets.append(base if ":" in base else entry(kind, base).target)
+    return not all(target.startswith("grb.") for target in targets)
+
+
 def _imported(kind: str, name: str, target: str) -> Any:
     module, _, attribute = target.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        with redirect_stdout(sys.stderr):  # whatever a module says is not our output
+            return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise  # the module exists but one of its own imports is missing: that is the sentence to show

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,6 +230,46 @@ class Talking(Linear):
 
     def forward(self, x: Tensor, op: Any) -> Tensor:
         print("x" * 10_000_000)
+        return super().forward(x, op)
+
+
+class Writing(Linear):
+    """Says something behind Python's back."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        os.write(1, b"x" * 200)
+        subprocess.run(["echo", "x" * 200], check=True)
+        return super().forward(x, op)
+
+
+class Leaving(Linear):
+    """Ends the program, as a script does."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        sys.exit(3)
+
+
+class Spoiling(Linear):
+    """Changes what all code of its process uses."""
+
+    def __init__(self, *args: Any, what: str = "", **params: Any) -> None:
+        super().__init__(*args, **params)
+        self.params["what"] = what
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        what = self.params["what"]
+        if what == "dtype":
+            torch.set_default_dtype(torch.float64)
+        elif what == "gradients":
+            torch.set_grad_enabled(False)
+        elif what == "relu":
+            torch.relu = nn.functional.relu = lambda x, inplace=False: x * 0.5
+        elif what == "argmax":
+            Tensor.argmax = lambda self, *args, **named: torch.zeros(len(self), dtype=torch.int64)
+        elif what == "ours":
+            import grb.pipeline.work
+
+            grb.pipeline.work._share = lambda hits: 0.5
         return super().forward(x, op)
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from grb.leaderboard.boards import shown_board
 from grb.pipeline import Limits, Outcome, Store, plan, run
-from pipeline.parts import BARE, TESTS, alive, recipe
+from pipeline.parts import BARE, TESTS, alive, bits, recipe
 
 BAD_MODELS = {
     "Changing": "changes its input in place",
     "Remembering": "must not keep state",
     "Crooked": "one row of logits for each of",
     "Raising": "RuntimeError: no",
+    "Leaving": "SystemExit: 3",
     "Hanging": "it took more than",
     "Eating": "MB of memory",
 }
@@ -36,6 +37,28 @@ def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_pa
     assert set(outcome.failed) <= broken | {key for key, job in study.jobs.items() if set(job.needs) & broken}
     assert {failure["key"] for failure in own.failures()} == set(outcome.failed)
     assert own.verify() == []
+
+
+def test_sys_exit_in_this_process_ends_its_jobs_only(tmp_path: Path) -> None:
+    study = plan(recipe(BARE, defenses=["pipeline.plugins:Leaving", "gcn"], attacks=["rnd"]))
+    outcome = run(study.jobs.values(), Store(tmp_path / "store"), limits=Limits(workers=0))
+    assert list(outcome.failed.values()) == ["SystemExit: 3"] and outcome.done > 3 and not outcome.interrupted
+
+
+@pytest.mark.parametrize("cluster", [None, "local:1"])
+def test_what_a_model_changes_for_all_stays_with_its_own_jobs(cluster: str | None, tmp_path: Path) -> None:
+    """One worker, which would do all jobs one after the other: the records of our methods have the same bits."""
+    if cluster is not None:
+        pytest.importorskip("distributed", reason="needs the extra dask")
+    clean = plan(recipe(defenses=["gcn"], modes=["full"], repeats=1))
+    alone, beside = Store(tmp_path / "alone"), Store(tmp_path / "beside")
+    assert run(clean.jobs.values(), alone, limits=Limits(workers=1)).complete
+    changes = ["dtype", "gradients", "relu", "argmax", "ours"]
+    spoiling = [{"name": "pipeline.plugins:Spoiling", "what": what} for what in changes]
+    study = plan(recipe(defenses=[*spoiling, "gcn"], modes=["full"], repeats=1))
+    assert set(clean.jobs) < set(study.jobs)
+    run(study.jobs.values(), beside, limits=Limits(workers=1), cluster=cluster)
+    assert bits(beside, clean.jobs) == bits(alone, clean.jobs)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -63,10 +86,10 @@ def test_what_a_model_starts_ends_with_its_worker(tmp_path: Path) -> None:
     assert log.read_text().split() and not left
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_what_a_model_prints_is_not_taken_for_our_output(workers: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "workers"), [("Talking", "0"), ("Talking", "1"), ("Writing", "1")])
+def test_what_a_model_prints_is_not_taken_for_our_output(name: str, workers: str, tmp_path: Path) -> None:
     """A command with --json prints JSON, whatever a plug-in says."""
-    text = BARE + "attacks: [rnd]\ndefenses: [pipeline.plugins:Talking]\n"
+    text = BARE + f"attacks: [rnd]\ndefenses: [pipeline.plugins:{name}]\n"
     (tmp_path / "talk.yaml").write_text(text)
     command = ["run", "talk.yaml", "--store", "store", "--workers", workers, "--json"]
     done = subprocess.run(

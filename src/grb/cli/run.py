@@ -30,7 +30,7 @@ def run(
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
 
-    Ctrl-C once lets running jobs finish, twice stops now; nothing that was done is lost.
+    Ctrl-C (or SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
 
     \b
     Examples:

@@ -79,10 +79,12 @@ class GraphModel(nn.Module):
     """The full name that the training was asked for, such as ``gcn+ln+at``."""
 
     def prepare(self, adj: Adjacency) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} needs prepare(adj), which makes what forward(x, op) gets as op"
+        )
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs forward(x, op), which gives a row of logits per node")
 
     def stages(self) -> list[Stage] | None:
         """The forward pass in evaluation mode as row-wise and propagating steps, or None."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from grb._version import __version__
 from grb.errors import DataError, require
+from grb.pipeline.apart import attempt_apart
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer
 from grb.pipeline.serving import GUARD, OUT_OF_MEMORY, Told, attempt, resident_megabytes, sentence_of
@@ -68,6 +69,8 @@ class Cluster:
         jobs: All that will be given, for what they ask of workers.
     """
 
+    one_machine = False
+
     def __init__(self, address: str, store: Store, limits: Limits, jobs: Iterable[Job]) -> None:
         self.address, self.store = address, store
         self.distributed: Any = require("distributed", extra="dask", what="a cluster")
@@ -77,11 +80,12 @@ class Cluster:
         )
         self.workers = limits.workers or 1
         self.shipping = False
-        self.given: dict[str, tuple[Any, ...]] = {}
+        self.given: dict[str, tuple[tuple[Any, ...], str]] = {}
         self.futures: dict[str, Any] = {}
         self.finished: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self.numbers = 0
         self.room = (0.0, 0)
+        self.manned = time.monotonic()
 
     def __enter__(self) -> Cluster:
         self.own: Any = None
@@ -96,7 +100,7 @@ class Cluster:
             self._end()
             raise DataError(
                 f"no Dask scheduler answers at '{self.address}' ({sentence_of(error)[:80]}); start one with "
-                "`dask scheduler --host 127.0.0.1`, or use local"
+                "`dask scheduler --host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0`, or use local"
             ) from None
         try:
             self._meet()
@@ -125,7 +129,8 @@ class Cluster:
             self.client.wait_for_workers(1, timeout=PATIENCE)
         except (TimeoutError, OSError):
             raise DataError(
-                f"the cluster at {self.address} has no worker; start one with `dask worker {self.address}`"
+                f"the cluster at {self.address} has no worker; start one with `dask worker {self.address} --nthreads 1` "
+                "and the --host that it may listen on"
             ) from None
         try:
             versions = set(self.client.run(_version).values())
@@ -156,18 +161,29 @@ class Cluster:
 
     # what the engine asks for
 
-    def takes(self, *, brief: bool = False) -> bool:
+    def takes(self, *, brief: bool = False, code: str = "") -> bool:
         """Whether there is room for a job now."""
+        self._look()
+        return len(self.futures) < self.room[1] * (BRIEF_AHEAD if brief else AHEAD)
+
+    def _look(self) -> None:
+        """Once a second: how many threads there are, and when there were some last."""
         now = time.monotonic()
         if now - self.room[0] > 1.0:
             self.room = now, sum(self.client.nthreads().values())
             self.store.renew([self.order.token])
-        return len(self.futures) < self.room[1] * (BRIEF_AHEAD if brief else AHEAD)
+            if self.room[1]:
+                self.manned = now
+            elif now - self.manned > PATIENCE:
+                raise DataError(
+                    f"the cluster at {self.address} has no worker left; what is done is kept: start workers, and run "
+                    "again to resume"
+                )
 
-    def give(self, task: str, *arguments: Any, brief: bool = False) -> None:
+    def give(self, task: str, *arguments: Any, brief: bool = False, code: str = "") -> None:
         """Send a job, with its inputs where no worker would find them."""
         values, data_dir = arguments
-        self.given[task] = arguments
+        self.given[task] = arguments, code
         self.numbers += 1
         job = Job.from_plain(values)
         parcel = _packed(self.store, job.needs) if self.shipping else None
@@ -177,6 +193,7 @@ class Cluster:
             dict(values),
             data_dir,
             parcel,
+            bool(code),
             key=f"grb-{job.kind}-{task}-{self.numbers}",
             pure=False,
             resources=None if job.device == "cpu" else {"GPU": 1},
@@ -188,6 +205,7 @@ class Cluster:
         """What became of jobs, waiting at most so long for the first."""
         if self.client.status != "running":
             raise DataError(f"the cluster at {self.address} is gone; what is done is kept: run again to resume")
+        self._look()
         try:
             found = [self.finished.get(timeout=seconds)]
         except queue.Empty:
@@ -211,7 +229,8 @@ class Cluster:
         told, parcel = future.result()
         if told is None:
             self.shipping = True
-            self.give(task, *self.given[task])
+            given, code = self.given[task]
+            self.give(task, *given, code=code)
             return None
         if parcel is not None and not told[1]:
             try:
@@ -246,9 +265,9 @@ def _scratch(token: str) -> Path:
 
 
 def _serve(
-    order: _Order, values: Mapping[str, Any], data_dir: str | None, parcel: Parcel | None
+    order: _Order, values: Mapping[str, Any], data_dir: str | None, parcel: Parcel | None, apart: bool
 ) -> tuple[Told | None, Parcel | None]:
-    """Do a job; None instead of what became of it if its inputs are not here."""
+    """Do a job, one with a user's code apart; None instead of what became of it if its inputs are not here."""
     if order.version != __version__:
         return (0.0, f"this worker has grb {__version__}, but {order.version} is needed", "DataError"), None
     shared = (Path(order.store) / "claims" / order.token).exists()
@@ -262,8 +281,11 @@ def _serve(
     with suppress(OSError):
         if cause := _mark(worker.store, order, key).read_text():
             return (0.0, cause, "limit"), None
-    with _watched(worker.store, order, key):
-        told = attempt(worker, values, data_dir)
+    if apart:
+        told = attempt_apart(worker.store, values, data_dir, timeout=order.timeout, memory=order.memory)
+    else:
+        with _watched(worker.store, order, key):
+            told = attempt(worker, values, data_dir)
     return told, None if shared or told[1] else _packed(worker.store, [key])
 
 

@@ -7,11 +7,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer, Crew, Pool
 from grb.pipeline.serving import OUT_OF_MEMORY, sentence_of, serve_store
@@ -114,7 +114,7 @@ class _Todo:
     def __init__(self, jobs: Iterable[Job], store: Store, on_event: Callable[[Event], None]) -> None:
         self.store, self.on_event = store, on_event
         self.outcome = Outcome()
-        listed = {job.key: job for job in jobs}
+        self.listed = listed = {job.key: job for job in jobs}
         self.waiting: dict[str, Job] = {}
         for key, job in listed.items():
             if store.has(key):
@@ -133,6 +133,17 @@ class _Todo:
             for need in needed:
                 self.users.setdefault(need, []).append(key)
         self.ready = [key for key in self.waiting if not self.open[key]]
+
+    def code(self, job: Job) -> str:
+        """Names of all code behind a job that is not ours, its models' included; empty if there is none."""
+        names = set(job.foreign)
+        for need in job.inputs.values():
+            if need not in self.listed:
+                with suppress(GRBError):  # the job itself will tell
+                    self.listed[need] = self.store.read(need).job
+            if need in self.listed:
+                names |= self.listed[need].foreign
+        return " ".join(sorted(names))
 
     def finish(self, key: str, seconds: float, kind: EventKind = "done") -> None:
         job = self.waiting.pop(key)
@@ -175,7 +186,7 @@ def _here(store: Store, todo: _Todo) -> None:
             start = time.perf_counter()
             try:
                 worker.do(job)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 todo.fail(key, sentence_of(error), kind=type(error).__name__)
             else:
                 todo.finish(key, time.perf_counter() - start)
@@ -237,7 +248,7 @@ class _Master:
                 self.elsewhere[key] = time.monotonic() + 1.0
             else:
                 self.running[key] = job
-                pool.give(key, job.plain(), job.data.data_dir, brief=_brief(job))
+                pool.give(key, job.plain(), job.data.data_dir, brief=_brief(job), code=self.todo.code(job))
                 self.todo.on_event(Event("started", job))
 
     def _has_room(self, pool: Crew) -> bool:
@@ -245,9 +256,11 @@ class _Master:
         if not self.todo.ready:
             return False
         key = self.todo.ready[0]
-        if self.running and any(self.attempts.get(each) == ATTEMPTS - 1 for each in (key, *self.running)):
+        job = self.todo.waiting[key]
+        last = any(self.attempts.get(each) == ATTEMPTS - 1 for each in (key, *self.running))
+        if last and self.running and pool.one_machine:
             return False
-        return pool.takes(brief=_brief(self.todo.waiting[key]))
+        return pool.takes(brief=_brief(job), code=self.todo.code(job))
 
     def _look_elsewhere(self) -> None:
         """Jobs that another run on this store has claimed: done by now, or free again?"""

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from grb.catalogue import foreign
 from grb.errors import DataError
 from grb.pipeline.spec import Spec, digest, plain
 
 Kind = Literal["fit", "attack", "score", "profile"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FORMAT = 1
+# what the catalogue calls the methods of jobs
+_CATALOGUED = {"fit": "model", "attack": "attack", "profile": "profiler"}
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,14 @@ class Job:
     def needs(self) -> tuple[str, ...]:
         """Keys of the jobs that must be done before."""
         return (*self.inputs.values(), *self.data.edits)
+
+    @cached_property
+    def foreign(self) -> frozenset[str]:
+        """Names by which it leads to code that is not ours; that of its inputs is not among them."""
+        named = [("dataset", self.data.dataset), *(("perturbation", spec.name) for spec in self.data.perturbations)]
+        if self.kind in _CATALOGUED:
+            named.append((_CATALOGUED[self.kind], self.spec.name))
+        return frozenset(name for kind, name in named if foreign(kind, name))
 
     @property
     def label(self) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from grb.errors import DataError
 
@@ -51,9 +51,11 @@ class Answer:
 class Crew(Protocol):
     """Whoever does tasks: processes of this machine, or a cluster."""
 
-    def takes(self, *, brief: bool = False) -> bool: ...
+    one_machine: bool
 
-    def give(self, task: str, *arguments: Any, brief: bool = False) -> None: ...
+    def takes(self, *, brief: bool = False, code: str = "") -> bool: ...
+
+    def give(self, task: str, *arguments: Any, brief: bool = False, code: str = "") -> None: ...
 
     def answers(self, seconds: float) -> Iterator[Answer]: ...
 
@@ -64,6 +66,7 @@ class Crew(Protocol):
 class _Member:
     process: Any
     pipe: Connection
+    code: str
     tasks: deque[str] = field(default_factory=deque)
     brief: bool = True
     ready: bool = False
@@ -71,7 +74,10 @@ class _Member:
 
 
 class Pool:
-    """At most ``count`` processes, started when there is something to do, replaced when they die.
+    """At most ``count`` processes at work, started when there is something to do, replaced when they die.
+
+    Tasks with code of a user's say so by ``code``: a worker that has run some never does other tasks, for which it may be
+    spoilt. As many workers again may wait for tasks of their own code.
 
     No lock and no queue is shared: a SIGKILL at any moment closes one pipe, which only its own worker used.
 
@@ -81,6 +87,8 @@ class Pool:
         preload: Modules that all workers need; imported once, before they are forked.
         timeout: Seconds from the begin of a task until its worker is killed.
     """
+
+    one_machine = True
 
     def __init__(
         self,
@@ -99,14 +107,14 @@ class Pool:
         self.members: list[_Member] = []
         self.stillborn = 0
 
-    def takes(self, *, brief: bool = False) -> bool:
+    def takes(self, *, brief: bool = False, code: str = "") -> bool:
         """Whether there is room for a task now."""
-        return len(self.members) < self.count or self._choose(brief) is not None
+        return self._has_room() or (brief and self._behind(code) is not None)
 
-    def give(self, task: str, *arguments: Any, brief: bool = False) -> None:
+    def give(self, task: str, *arguments: Any, brief: bool = False, code: str = "") -> None:
         """Hand a task to a worker without one, or put a brief one behind another brief one."""
         self._bury()
-        member = self._choose(False) or (self._hire() if len(self.members) < self.count else self._choose(brief))
+        member = (self._idle(code) or self._hire(code)) if self._has_room() else self._behind(code)
         assert member is not None, "there is no room for a task"
         if not member.tasks:
             member.brief, member.since = brief, time.monotonic()
@@ -133,31 +141,44 @@ class Pool:
                 _kill(member)
         for member in self.members:
             member.process.join(JOIN)
-            _kill(member)
-            member.process.join()
+            if member.process.is_alive():
+                _kill(member)
+                member.process.join()
         self.members.clear()
 
-    def _choose(self, brief: bool) -> _Member | None:
-        idle = next((member for member in self.members if not member.tasks), None)
-        if idle is not None or not brief:
-            return idle
-        return next((member for member in self.members if member.brief and len(member.tasks) <= AHEAD), None)
+    def _has_room(self) -> bool:
+        return sum(bool(member.tasks) for member in self.members) < self.count
+
+    def _idle(self, code: str) -> _Member | None:
+        return next((member for member in self.members if not member.tasks and member.code == code), None)
+
+    def _behind(self, code: str) -> _Member | None:
+        """A worker whose brief task another one can wait behind."""
+        fitting = (member for member in self.members if member.brief and member.code == code)
+        return next((member for member in fitting if 0 < len(member.tasks) <= AHEAD), None)
 
     def _bury(self) -> None:
         """Forget workers that died while they had nothing to do."""
         for member in [each for each in self.members if not each.tasks and not each.process.is_alive()]:
-            self.members.remove(member)
-            member.pipe.close()
-            _kill(member)
+            self._dismiss(member)
 
-    def _hire(self) -> _Member:
+    def _hire(self, code: str) -> _Member:
+        waiting = [member for member in self.members if not member.tasks]
+        if len(waiting) >= self.count:
+            self._dismiss(next((member for member in waiting if member.code), waiting[0]))
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=_serve, args=(theirs, self.make, self.arguments), daemon=True)
         with _no_main_module(), _sheltered():
             process.start()
         theirs.close()
-        self.members.append(_Member(process, ours))
+        self.members.append(_Member(process, ours, code))
         return self.members[-1]
+
+    def _dismiss(self, member: _Member) -> None:
+        self.members.remove(member)
+        member.pipe.close()
+        _kill(member)
+        member.process.join()
 
     def _hear(self, member: _Member) -> Iterator[Answer]:
         try:
@@ -177,10 +198,7 @@ class Pool:
                 yield from self._lost(member)
 
     def _lost(self, member: _Member, *, late: bool = False) -> Iterator[Answer]:
-        self.members.remove(member)
-        member.pipe.close()
-        _kill(member)
-        member.process.join()
+        self._dismiss(member)
         code = member.process.exitcode
         if not member.ready:
             self.stillborn += 1
@@ -211,8 +229,8 @@ def _kill(member: _Member) -> None:
     member.process.kill()
 
 
-def end_here() -> None:
-    """In a worker whose parent is gone: end it, and whatever it has started."""
+def end_here() -> NoReturn:
+    """In a worker that nobody needs any more: end it, and whatever it has started."""
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
@@ -220,6 +238,8 @@ def end_here() -> None:
 
 def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    with suppress(OSError):
+        os.dup2(2, 1)  # whatever a user's code prints is not taken for our output
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own, which ends as one
     if hasattr(signal, "pthread_sigmask"):
@@ -234,7 +254,7 @@ def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) 
         while True:
             given = pipe.recv()
             pipe.send(("done", do(*given)))
-    os._exit(0)  # nothing is left to clean up, and torch takes a tenth of a second for it
+    end_here()  # nothing is left to clean up, and torch takes a tenth of a second for it
 
 
 @contextmanager

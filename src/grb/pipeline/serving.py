@@ -6,7 +6,9 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from grb.errors import GRBError
@@ -38,7 +40,7 @@ def attempt(worker: Any, values: Mapping[str, Any], data_dir: str | None) -> Tol
     start = time.perf_counter()
     try:
         worker.do(Job.from_plain(values, data_dir=data_dir))
-    except Exception as error:
+    except BaseException as error:  # sys.exit in a plug-in ends its job, not more
         return time.perf_counter() - start, sentence_of(error), type(error).__name__
     return time.perf_counter() - start, "", ""
 
@@ -47,16 +49,29 @@ def sentence_of(error: BaseException) -> str:
     """An error as one short line."""
     if isinstance(error, GRBError | OSError | MemoryError):
         return " ".join(str(error).split())[:500] or type(error).__name__
-    return " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:500].removesuffix(":")
 
 
 def resident_megabytes() -> float:
-    """Memory of this process now; 0 where the system does not tell."""
+    """Memory of this process and its children now; 0 where the system does not tell."""
+    return sum(map(_resident, _family(os.getpid())))
+
+
+def _family(pid: int) -> Iterator[int]:
+    """A process and all that it has started, as far as they live."""
+    yield pid
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in path.read_text().split():
+                yield from _family(int(child))
+
+
+def _resident(pid: int) -> float:
     try:
-        with open("/proc/self/statm") as stream:
-            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
         return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _guard(memory: float | None) -> None:
@@ -67,5 +82,10 @@ def _guard(memory: float | None) -> None:
         parent.join(GUARD)  # a pipe says when it ends, so that a zombie does not count as alive
         if not parent.is_alive():
             end_here()
-        if memory is not None and resident_megabytes() > memory:
-            os._exit(OUT_OF_MEMORY)
+        guard_memory(memory)
+
+
+def guard_memory(memory: float | None) -> None:
+    """End this process if it has taken more than so many megabytes."""
+    if memory is not None and resident_megabytes() > memory:
+        os._exit(OUT_OF_MEMORY)

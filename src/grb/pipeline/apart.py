@@ -1,0 +1,91 @@
+"""A job in a process of its own, below a worker of a cluster: whatever a user's code does there, the worker lives on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from grb.pipeline.pool import end_here
+from grb.pipeline.serving import GUARD, OUT_OF_MEMORY, Told, attempt, guard_memory
+from grb.pipeline.store import Store
+
+
+def attempt_apart(
+    store: Store, values: Mapping[str, Any], data_dir: str | None, *, timeout: float | None, memory: float | None
+) -> Told:
+    """As :func:`grb.pipeline.serving.attempt`, in a new process that ends with all it has started.
+
+    Args:
+        store: Where its inputs are, and its record is to be.
+        values: The job.
+        data_dir: Where datasets are.
+        timeout: Seconds that it may take.
+        memory: Megabytes that it and its children may take.
+    """
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="grb-") as folder:
+        given, told = Path(folder) / "given.json", Path(folder) / "told.json"
+        order = {"store": str(store.path), "job": dict(values), "data_dir": data_dir, "memory": memory}
+        given.write_text(json.dumps({**order, "told": str(told)}))
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(given)],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # whatever a user's code prints is not taken for our output
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,
+        )
+        sentence = kind = ""
+        try:
+            code = process.wait(timeout)
+            if code == 0:
+                seconds, sentence, kind = json.loads(told.read_text())
+                return float(seconds), str(sentence), str(kind)
+            if code == OUT_OF_MEMORY and memory is not None:
+                sentence, kind = f"it took more than {memory:g} MB of memory", "memory"
+            else:
+                sentence, kind = f"its process ended with exit code {code}", "died"
+        except subprocess.TimeoutExpired:
+            sentence, kind = f"it took more than {timeout:g} seconds", "timeout"
+        except (OSError, ValueError) as error:
+            sentence, kind = f"its process told nothing ({str(error)[:80]})", "died"
+        finally:
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+    return time.perf_counter() - start, sentence, kind
+
+
+def _main(path: str) -> None:
+    order = json.loads(Path(path).read_text())
+    parent = os.getppid()
+
+    def guard() -> None:
+        while True:
+            time.sleep(GUARD)
+            if os.getppid() != parent:
+                end_here()
+            guard_memory(order["memory"])
+
+    threading.Thread(target=guard, daemon=True).start()
+    from grb.graph.memory import keep_memory
+    from grb.pipeline.work import Worker
+
+    keep_memory()
+    answer = attempt(Worker(Store(order["store"])), order["job"], order["data_dir"])
+    Path(order["told"]).write_text(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
