@@ -201,6 +201,21 @@ class Eating(Linear):
         return super().forward(x, op)
 
 
+class Feeding(Linear):
+    """Lets a child eat."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            return super().forward(x, op)
+        held = []
+        for _ in range(30):
+            held.append(b"x" * 2**26)
+            time.sleep(0.05)
+        os._exit(0)
+
+
 class Forking(Linear):
     """Goes on as two processes whenever it is asked."""
 
