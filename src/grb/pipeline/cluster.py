@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from grb._version import __version__
 from grb.errors import DataError, require
-from grb.pipeline.apart import attempt_apart
+from grb.pipeline.alone import attempt_alone
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer
 from grb.pipeline.serving import GUARD, OUT_OF_MEMORY, Told, attempt, resident_megabytes, sentence_of
@@ -265,9 +265,9 @@ def _scratch(token: str) -> Path:
 
 
 def _serve(
-    order: _Order, values: Mapping[str, Any], data_dir: str | None, parcel: Parcel | None, apart: bool
+    order: _Order, values: Mapping[str, Any], data_dir: str | None, parcel: Parcel | None, alone: bool
 ) -> tuple[Told | None, Parcel | None]:
-    """Do a job, one with a user's code apart; None instead of what became of it if its inputs are not here."""
+    """Do a job, one with a user's code alone; None instead of what became of it if its inputs are not here."""
     if order.version != __version__:
         return (0.0, f"this worker has grb {__version__}, but {order.version} is needed", "DataError"), None
     shared = (Path(order.store) / "claims" / order.token).exists()
@@ -281,8 +281,8 @@ def _serve(
     with suppress(OSError):
         if cause := _mark(worker.store, order, key).read_text():
             return (0.0, cause, "limit"), None
-    if apart:
-        told = attempt_apart(worker.store, values, data_dir, timeout=order.timeout, memory=order.memory)
+    if alone:
+        told = attempt_alone(worker.store, values, data_dir, timeout=order.timeout, memory=order.memory)
     else:
         with _watched(worker.store, order, key):
             told = attempt(worker, values, data_dir)

@@ -20,7 +20,7 @@ from grb.pipeline.serving import GUARD, OUT_OF_MEMORY, Told, attempt, guard_memo
 from grb.pipeline.store import Store
 
 
-def attempt_apart(
+def attempt_alone(
     store: Store, values: Mapping[str, Any], data_dir: str | None, *, timeout: float | None, memory: float | None
 ) -> Told:
     """As :func:`grb.pipeline.serving.attempt`, in a new process that ends with all it has started.
