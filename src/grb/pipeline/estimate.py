@@ -13,7 +13,7 @@ from grb.attack.build import build_attack
 from grb.model.build import split_name
 from grb.pipeline.job import Job
 from grb.pipeline.spec import canonical_json
-from grb.pipeline.store import Record, Store
+from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.pipeline.study import Study
 
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
@@ -107,8 +107,10 @@ def _seconds(job: Job, past: tuple[float, float] | None, size: float) -> float:
 
 
 def _steps_of(job: Job) -> int:
-    """Steps of an attack, whose time goes with them; 1 for everything else."""
-    return _steps(job.spec.name, job.data.dataset, canonical_json(job.spec.params)) if job.kind == "attack" else 1
+    """Steps of an attack, whose time goes with them; 1 for everything else, and for an edit that was sent."""
+    if job.kind != "attack" or job.spec.name == SUBMISSION:
+        return 1
+    return _steps(job.spec.name, job.data.dataset, canonical_json(job.spec.params))
 
 
 @cache

@@ -1,0 +1,66 @@
+"""`grb submit`: what others send, from the command line, on a store that is used before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import grb as library
+from grb.pipeline import Limits, Store, plan, read_recipe, run
+from grb.trainer.checkpoint import save_model
+from pipeline.parts import TINY, copied
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipe") / "mine.yaml"
+    path.write_text(TINY.replace("[easy, full]", "[full]").replace("repeats: 2", "repeats: 1"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def filled(mine: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store of the recipe; to be read only."""
+    store = Store(tmp_path_factory.mktemp("submit") / "store")
+    assert run(plan(read_recipe(mine)).jobs.values(), store, limits=Limits(workers=0)).complete
+    return store
+
+
+@pytest.fixture
+def place(filled: Store, tmp_path: Path) -> Path:
+    return copied(filled, tmp_path / "store").path
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One attack and one defense, each with its card beside it."""
+    folder = tmp_path_factory.mktemp("sent")
+    dataset = library.load_dataset("synth-tiny")
+    model = library.train("gcn", dataset, epochs=3, seed=5)
+    found = {
+        "attack": library.run_attack("fgsm", model, dataset, iterations=3).edit.save(folder / "edit.npz"),
+        "defense": save_model(model, folder / "weights.safetensors"),
+    }
+    for kind, path in found.items():
+        write_card(path, kind)
+    return found
+
+
+def write_card(path: Path, kind: str, *lines: str, name: str = "mine") -> Path:
+    text = [f"name: {name}", f"kind: {kind}", "dataset: synth-tiny", *lines]
+    card = path.with_suffix(".yaml")
+    card.write_text("\n".join(text))
+    return card
+
+
+@pytest.mark.parametrize("kind", ["attack", "defense"])
+def test_a_store_with_a_submission_is_planned_and_run_as_before(grb, mine, place, sent, kind):
+    for _ in range(2):  # again is no harm
+        added = grb("submit", "add", sent[kind], "--recipe", mine, "--store", place, "--workers", "1")
+        assert added.exit_code == 0, added.stderr
+        assert "mine (submitted)" in added.stdout and "mine (submitted):" in added.stderr
+    planned = grb("plan", mine, "--store", place)
+    assert planned.exit_code == 0 and "about 0" in planned.stderr, planned.stderr
+    again = grb("run", mine, "--store", place, "--workers", "0")
+    assert again.exit_code == 0 and "mine (submitted)" in again.stdout and "0 jobs done" in again.stderr
