@@ -24,7 +24,8 @@ from grb.attack.base import peak_megabytes
 from grb.dataset import Dataset
 from grb.errors import MissingDataset
 from grb.graph import GraphEdit
-from grb.pipeline.submission import Card, check
+from grb.pipeline.card import Card
+from grb.pipeline.submission import check
 from grb.threat import Injection, Modification, Threat
 
 

@@ -153,7 +153,8 @@ def test_the_synthetic_recipe_is_planned() -> None:
 
 def test_submissions_are_for_nodes(tmp_path) -> None:
     from grb.dataset import load_dataset
-    from grb.pipeline.submission import Card, check
+    from grb.pipeline.card import Card
+    from grb.pipeline.submission import check
 
     path = GraphEdit(n=load_dataset("synth-graphs").num_nodes).save(tmp_path / "edit.npz")
     with pytest.raises(DataError, match="submissions are for datasets of nodes"):

@@ -21,9 +21,10 @@ from grb.errors import BudgetError, DataError, GRBError
 from grb.graph import GraphEdit
 from grb.leaderboard.boards import boards_of, shown_board
 from grb.pipeline import Limits, Store, Study, run
+from grb.pipeline.card import Card, parse_card, read_card
 from grb.pipeline.rerun import rerun
 from grb.pipeline.study import joined
-from grb.pipeline.submission import Card, Checked, add, check, mended, parse_card, read_card, record_of, submissions
+from grb.pipeline.submission import Checked, add, check, mended, record_of, submissions
 from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora

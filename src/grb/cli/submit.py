@@ -108,7 +108,8 @@ def add(
 def _checked(file: Path, card: Path, data_dir: Path | None) -> Checked:
     from grb.attack.build import usual_threat
     from grb.dataset import load_dataset
-    from grb.pipeline.submission import check, read_card
+    from grb.pipeline.card import read_card
+    from grb.pipeline.submission import check
 
     own = read_card(card)
     dataset = load_dataset(own.dataset, data_dir=data_dir)

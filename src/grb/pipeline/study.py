@@ -16,12 +16,13 @@ from grb.errors import DataError, UnknownName
 from grb.evaluator.matrix import CLEAN
 from grb.model.build import build, for_task, settings, split_name
 from grb.perturb import build_perturbation
+from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile import column, corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
-from grb.pipeline.submission import Card, card_of
+from grb.pipeline.submission import card_of
 from grb.pipeline.work import read_threat, threat_values
 from grb.threat import Threat
 

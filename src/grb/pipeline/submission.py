@@ -4,108 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from grb.dataset import Dataset
-from grb.dataset.partition import DIFFICULTIES
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, write_npz
+from grb.pipeline.card import Card, parse_card, short
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.pipeline.strict import parse_mapping, read_text
 from grb.pipeline.work import provenance, threat_values
 from grb.threat import Threat, injected_degrees
 
-# short enough to be read before anything is known about it
-MAX_CARD = 64 * 2**10
-MAX_TEXT = 2_000
-MAX_AUTHORS = 100
-_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}")
 _SMALLEST = float(np.finfo(np.float32).tiny)
-
-
-@dataclass(frozen=True)
-class Card:
-    """What its authors say about an entry.
-
-    Args:
-        name: As it appears on the board.
-        kind: ``attack`` (an edit as npz) or ``defense`` (weights as safetensors).
-        dataset: What it was made for.
-        mode: Difficulty of an attack's targets.
-        scenario: Whose limits an attack keeps.
-        authors: Who made it.
-        link: Where it is described; http or https.
-        about: What it does.
-        knowledge: What an attack used: ``white-box``, ``transfer`` or ``none``.
-        cost: What it took, e.g. ``cpu_seconds``.
-        reported: Accuracy as its authors found it: by defense of an attack, by attack of a defense.
-        unreliable: Why nobody should rely on it; empty if there is nothing to say.
-    """
-
-    name: str
-    kind: Literal["attack", "defense"]
-    dataset: str
-    mode: str = "full"
-    scenario: str = "injection"
-    authors: tuple[str, ...] = ()
-    link: str = ""
-    about: str = ""
-    knowledge: Literal["white-box", "transfer", "none"] = "transfer"
-    cost: Mapping[str, float] = field(default_factory=dict)
-    reported: Mapping[str, float] = field(default_factory=dict)
-    unreliable: str = ""
-
-    def __post_init__(self) -> None:
-        if not _NAMES.fullmatch(self.name):
-            raise DataError(
-                f"the card's name is {_short(self.name)}, but 1 to 64 letters, digits, spaces and . _ + - are needed"
-            )
-        if not re.fullmatch(
-            r"[a-z0-9][a-z0-9._-]{0,63}", self.dataset
-        ):  # neither a path nor code that a card could have run
-            raise DataError(
-                f"the card's dataset is {_short(self.dataset)}, but a name as in `grb ls datasets` is needed"
-            )
-        _check_one_of("kind", self.kind, ("attack", "defense"))
-        _check_one_of("mode", self.mode, DIFFICULTIES)
-        _check_one_of("scenario", self.scenario, SCENARIOS)
-        _check_one_of("knowledge", self.knowledge, ("white-box", "transfer", "none"))
-        if self.link and not re.fullmatch(r"https?://[^\s<>\"']{1,500}", self.link):
-            raise DataError(
-                f"the card's link is {_short(self.link)}, but an address with http:// or https:// is needed"
-            )
-        if len(self.authors) > MAX_AUTHORS:
-            raise DataError(f"the card names {len(self.authors)} authors, but at most {MAX_AUTHORS} are read")
-        for name, value in self.cost.items():
-            if value < 0:
-                raise DataError(f"the card's cost {_short(name)} is {value}, but must not be negative")
-        for share in self.reported.values():
-            if not 0 <= share <= 1:
-                raise DataError(f"the card reports an accuracy of {share}, but a share from 0 to 1 is needed")
-
-    @property
-    def label(self) -> str:
-        """Never the name of a method of ours."""
-        return f"{self.name} (submitted)"
-
-    def shown(self) -> dict[str, Any]:
-        """What a board tells of it."""
-        values = {name: value for name, value in asdict(self).items() if value not in ("", (), {})}
-        return {**values, **({"authors": ", ".join(self.authors)} if self.authors else {})}
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,66 +49,11 @@ class Checked:
     notes: tuple[str, ...]
 
 
-def read_card(path: str | os.PathLike[str]) -> Card:
-    """A card from a YAML or JSON file with a strict schema."""
-    return parse_card(read_text(Path(path), most=MAX_CARD, what="cards"))
-
-
-def parse_card(text: str) -> Card:
-    values = parse_mapping(text, "the card")
-    known = [each.name for each in fields(Card)]
-    for key in values:
-        if key not in known:
-            raise UnknownName("key of a card", str(key)[:80], known, advice=f"Allowed: {', '.join(known)}.")
-    for key in ("name", "kind", "dataset"):
-        if key not in values:
-            raise DataError(f"the card has no {key}; name, kind and dataset are needed")
-    return Card(**{key: _value(key, value) for key, value in values.items()})
-
-
-def _value(key: str, value: Any) -> Any:
-    """One value of a card, of the type that its key asks for."""
-    if key in ("cost", "reported"):
-        if not isinstance(value, Mapping):
-            raise DataError(f"the card's {key} is {_short(value)}, but a mapping of names to numbers is needed")
-        found = {}
-        for name, number in value.items():
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-                raise DataError(f"the card's {key} of {_short(name)} is {_short(number)}, but a number is needed")
-            found[_text(f"a name in {key}", name)[:80]] = float(number)
-        return found
-    if key == "authors":
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            raise DataError(f"the card's authors are {_short(value)}, but a list of names is needed")
-        return tuple(_text("an author", name)[:200] for name in value)
-    return _text(key, value)
-
-
-def _text(what: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise DataError(f"the card's {what} is {_short(value)}, but text is needed")
-    if len(value) > MAX_TEXT or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
-        raise DataError(
-            f"the card's {what} has {len(value)} characters, but at most {MAX_TEXT} printable ones are read"
-        )
-    return value
-
-
-def _check_one_of(key: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise UnknownName(f"{key} of a card", str(value)[:80], allowed, advice=f"Allowed: {', '.join(allowed)}.")
+# checking
 
 
 def _an(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
-
-
-def _short(value: Any) -> str:
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# checking
 
 
 def check(path: str | os.PathLike[str], card: Card, dataset: Dataset, threat: Threat) -> Checked:
@@ -276,7 +141,7 @@ def _check_basis(path: Path, meta: Mapping[str, Any], dataset: Dataset) -> None:
     for key, wanted in own.items():
         told = meta.get(key)
         if told is not None and told != wanted:
-            raise DataError(f"{path} says {key} {_short(told)}, but '{dataset.name}' has {_short(wanted)}")
+            raise DataError(f"{path} says {key} {short(told)}, but '{dataset.name}' has {short(wanted)}")
 
 
 def _check_normal(path: Path, edit: GraphEdit) -> None:
