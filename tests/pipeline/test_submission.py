@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grb
+from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
 from grb.errors import BudgetError, DataError, GRBError
 from grb.graph import GraphEdit
@@ -24,7 +26,7 @@ from grb.pipeline import Limits, Store, Study, run
 from grb.pipeline.card import Card, parse_card, read_card
 from grb.pipeline.rerun import rerun
 from grb.pipeline.study import joined
-from grb.pipeline.submission import Checked, add, check, mended, record_of, submissions
+from grb.pipeline.submission import WIDTHS, Checked, add, check, mended, record_of, submissions
 from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora
@@ -107,6 +109,44 @@ def _peak(*, new: bool = False) -> float:
     except OSError:
         return 0.0
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+@pytest.mark.parametrize("name", ["appnp", "tagcn", "gat", "grand", "gcn"])
+def test_what_a_model_repeats_is_limited_whatever_the_size_of_its_file(
+    name: str, dataset: Dataset, threat: Injection, tmp_path: Path
+) -> None:
+    key = {"gat": "heads", "grand": "draws", "gcn": "hidden_features"}.get(name, "k")
+    sizes: dict[str, Any] = {"in_features": dataset.graph.num_features, "out_features": dataset.num_classes}
+    for count in (100, 101):
+        params = {"hidden_features": [1], **({key: [1] * count} if name == "gcn" else {key: count})}
+        path = save_model(resolve("model", name)(**sizes, **params), tmp_path / "weights.safetensors")
+        sentence = refusal(path, replace(CARD, kind="defense"), dataset, threat)
+        assert ("asks for" in sentence and key in sentence and "at most 100" in sentence) == (count > 100)
+
+
+def test_every_number_of_a_model_is_a_size_or_a_count() -> None:
+    """A new parameter that is neither would be limited as a count: then say here what it is."""
+    counts = {"n_layers", "heads", "k", "draws"}
+    for name in entries("model"):
+        for param in inspect.signature(resolve("model", name)).parameters.values():
+            number = isinstance(param.default, int | tuple) and not isinstance(param.default, bool)
+            assert not number or param.name in counts | set(WIDTHS), (name, param.name)
+
+
+def test_a_model_is_run_in_a_worker_with_limits(
+    dataset: Dataset, threat: Injection, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = replace(CARD, kind="defense")
+    here = check(weights, card, dataset, threat)
+
+    def forbidden(*_: object) -> None:
+        raise AssertionError("run in this process")
+
+    monkeypatch.setattr("grb.pipeline.submission._tried", forbidden)
+    there = check(weights, card, dataset, threat, limits=Limits(timeout=60, memory=4000))
+    assert there.result == here.result and there.job.key == here.job.key
+    with pytest.raises(DataError, match=r"gcn\.safetensors took more than 0\.001 seconds"):
+        check(weights, card, dataset, threat, limits=Limits(timeout=0.001))
 
 
 @pytest.mark.parametrize("name", CARDS)

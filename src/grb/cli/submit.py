@@ -11,6 +11,7 @@ from grb.cli import output, studying
 from grb.cli.options import DataDir, Json, check_counts, group
 
 if TYPE_CHECKING:
+    from grb.pipeline import Limits
     from grb.pipeline.submission import Checked
 
 app = group("Check attacks and defenses that others send, and score them into a store.")
@@ -18,6 +19,9 @@ File = Annotated[Path, typer.Argument(help="An edit (.npz) or weights (.safetens
 CardFile = Annotated[
     Path | None, typer.Option("--card", help="Its card; the file of the same name that ends in .yaml if not given.")
 ]
+
+Timeout = Annotated[float, typer.Option(help="Seconds per job, and for the first run of a model.")]
+Memory = Annotated[float, typer.Option(help="Megabytes per worker.")]
 
 
 @app.command()
@@ -28,10 +32,12 @@ def check(
         Path | None,
         typer.Option(help="Write an edit without loops, repeated edges and denormals here, and check that."),
     ] = None,
+    timeout: Timeout = 600.0,
+    memory: Memory = 8192.0,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Check a submission against everything in its threat model; nothing of it is run or believed before.
+    """Check a submission against everything in its threat model; a model is run in a worker with limits.
 
     \b
     Examples:
@@ -39,6 +45,7 @@ def check(
       grb submit check my-attack.npz --fix fixed.npz
       grb submit check weights.safetensors --card card.yaml
     """
+    from grb.pipeline import Limits
     from grb.pipeline.submission import mended
 
     where = card or file.with_suffix(".yaml")
@@ -46,7 +53,7 @@ def check(
         for sentence in mended(file, fix):
             output.say(f"mended: {sentence}")
         file = fix
-    checked = _checked(file, where, data_dir)
+    checked = _checked(file, where, data_dir, Limits(1, timeout, memory))
     if as_json:
         output.print_json(_facts(checked))
         return
@@ -69,8 +76,8 @@ def add(
     store: studying.StoreDir = None,
     quick: studying.Quick = False,
     workers: studying.Workers = None,
-    timeout: Annotated[float, typer.Option(help="Seconds per job.")] = 600.0,
-    memory: Annotated[float, typer.Option(help="Megabytes per worker.")] = 8192.0,
+    timeout: Timeout = 600.0,
+    memory: Memory = 8192.0,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -85,12 +92,12 @@ def add(
     """
     from grb.cli.leaderboard import show_board
     from grb.leaderboard.boards import shown_board
-    from grb.pipeline import submission
+    from grb.pipeline import Limits, submission
     from grb.pipeline.study import joined
 
     check_counts(workers=workers)  # not in this process, where no limit would hold
     place = studying.store_at(store)
-    checked = _checked(file, card or file.with_suffix(".yaml"), data_dir)
+    checked = _checked(file, card or file.with_suffix(".yaml"), data_dir, Limits(1, timeout, memory))
     own = checked.card
     name = recipe or (own.dataset if own.scenario == "injection" else f"{own.dataset}-{own.scenario}")
     root = None if data_dir is None else str(data_dir)
@@ -105,7 +112,7 @@ def add(
         raise typer.Exit(code)
 
 
-def _checked(file: Path, card: Path, data_dir: Path | None) -> Checked:
+def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> Checked:
     from grb.attack.build import usual_threat
     from grb.dataset import load_dataset
     from grb.pipeline.card import read_card
@@ -113,7 +120,9 @@ def _checked(file: Path, card: Path, data_dir: Path | None) -> Checked:
 
     own = read_card(card)
     dataset = load_dataset(own.dataset, data_dir=data_dir)
-    return check(file, own, dataset, usual_threat(own.scenario, dataset, own.mode))
+    root = None if data_dir is None else str(data_dir)
+    threat = usual_threat(own.scenario, dataset, own.mode)
+    return check(file, own, dataset, threat, limits=limits, data_dir=root)
 
 
 def _facts(checked: Checked) -> dict[str, object]:

@@ -13,18 +13,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from grb.dataset import Dataset
+from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, write_npz
+from grb.pipeline.apart import apart
 from grb.pipeline.card import Card, parse_card, short
+from grb.pipeline.engine import Limits
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.pipeline.work import provenance, threat_values
 from grb.threat import Threat, injected_degrees
 
+# layers, hops, heads and the like at most; parameters that are sizes instead are limited by the file's own
+MAX_REPEATS = 100
+WIDTHS = ("in_features", "out_features", "hidden_features", "rank", "neighbours")
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
@@ -56,7 +61,15 @@ def _an(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def check(path: str | os.PathLike[str], card: Card, dataset: Dataset, threat: Threat) -> Checked:
+def check(
+    path: str | os.PathLike[str],
+    card: Card,
+    dataset: Dataset,
+    threat: Threat,
+    *,
+    limits: Limits | None = None,
+    data_dir: str | None = None,
+) -> Checked:
     """Everything that the rules ask of a submission; refuses the first thing that is wrong.
 
     Args:
@@ -64,6 +77,9 @@ def check(path: str | os.PathLike[str], card: Card, dataset: Dataset, threat: Th
         card: Beside it.
         dataset: The one that the card names.
         threat: The limits of an attack.
+        limits: Of the process in which a defense is run, which loads the dataset by its name; without any it is run in
+            this process, for which its authors should be known.
+        data_dir: Where that process looks for the dataset first.
     """
     if card.dataset != dataset.name:
         raise DataError(f"the card is for dataset '{card.dataset[:60]}', but this is '{dataset.name}'")
@@ -75,7 +91,9 @@ def check(path: str | os.PathLike[str], card: Card, dataset: Dataset, threat: Th
         raise DataError(f"the card is of {_an(card.kind)}, which is a {wanted} file, but {path} is another")
     before = _sha256(path)
     checked = (
-        _check_attack(path, card, dataset, threat) if card.kind == "attack" else _check_defense(path, card, dataset)
+        _check_attack(path, card, dataset, threat)
+        if card.kind == "attack"
+        else _check_defense(path, card, dataset, limits, data_dir)
     )
     if not before == checked.sha256 == hashlib.sha256(checked.data).hexdigest():
         raise DataError(f"{path} was changed while it was checked; check it again")
@@ -108,13 +126,36 @@ def _check_attack(path: Path, card: Card, dataset: Dataset, threat: Threat) -> C
     return Checked(card, _sha256(path), path.read_bytes(), job, result, tuple(notes))
 
 
-def _check_defense(path: Path, card: Card, dataset: Dataset) -> Checked:
+def _check_defense(path: Path, card: Card, dataset: Dataset, limits: Limits | None, data_dir: str | None) -> Checked:
+    if limits is None:
+        parameters, notes = _tried(path, dataset)
+    else:
+        parameters, notes, found = apart(_tried_by_name, path, dataset.name, data_dir, limits=limits, what=str(path))
+        if found != dataset.fingerprint():
+            raise DataError(f"'{dataset.name}' is another dataset in a new process; say where it is with --data-dir")
+    job = Job(
+        "fit",
+        Spec(SUBMISSION, {"name": card.name, "sha256": _sha256(path)}),
+        DataRef(dataset.name, dataset.fingerprint()),
+    )
+    result = {"epochs": 0, "best_epoch": 0, "val_score": 0.0, "parameters": parameters, "notes": notes}
+    return Checked(card, _sha256(path), path.read_bytes(), job, result, tuple(notes))
+
+
+def _tried_by_name(path: Path, dataset: str, data_dir: str | None) -> tuple[int, list[str], str]:
+    found = load_dataset(dataset, data_dir=data_dir)
+    return *_tried(path, found), found.fingerprint()
+
+
+def _tried(path: Path, dataset: Dataset) -> tuple[int, list[str]]:
+    """The number of a model's parameters, and what the checks say; this is where what was sent is run."""
     from grb.evaluator.checks import check_model
     from grb.model.base import predict
     from grb.trainer.checkpoint import load_model_with_meta
 
     model, meta = load_model_with_meta(path)
     _check_basis(path, meta, dataset)
+    _check_repeats(path, model.params)
     try:
         logits = predict(model, dataset.graph)
     except (RuntimeError, ValueError, IndexError) as error:
@@ -124,15 +165,17 @@ def _check_defense(path: Path, card: Card, dataset: Dataset) -> Checked:
             f"{path} gives outputs of shape {list(logits.shape)}, but finite ones of shape "
             f"[{dataset.graph.n}, {dataset.num_classes}] are needed"
         )
-    notes = [str(flag) for flag in check_model(model, dataset)]
-    job = Job(
-        "fit",
-        Spec(SUBMISSION, {"name": card.name, "sha256": _sha256(path)}),
-        DataRef(dataset.name, dataset.fingerprint()),
-    )
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    result = {"epochs": 0, "best_epoch": 0, "val_score": 0.0, "parameters": parameters, "notes": notes}
-    return Checked(card, _sha256(path), path.read_bytes(), job, result, tuple(notes))
+    return parameters, [str(flag) for flag in check_model(model, dataset)]
+
+
+def _check_repeats(path: Path, params: Mapping[str, Any]) -> None:
+    """What a model does again and again costs time that no weight pays for."""
+    for key, value in params.items():
+        count = len(value) if isinstance(value, list | tuple) else value
+        if isinstance(count, int) and count > MAX_REPEATS and (count is not value or key not in WIDTHS):
+            what = f"{count} numbers as {key}" if count is not value else f"{key}={count}"
+            raise DataError(f"{path} asks for {what}, but at most {MAX_REPEATS} are allowed in a submission")
 
 
 def _check_basis(path: Path, meta: Mapping[str, Any], dataset: Dataset) -> None:
