@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from grb.pipeline.strict import parse_mapping, read_text
 MAX_CARD = 64 * 2**10
 MAX_TEXT = 2_000
 MAX_AUTHORS = 100
+MAX_COST = 1e30
 _NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}")
 
 
@@ -97,11 +97,18 @@ def read_card(path: str | os.PathLike[str]) -> Card:
 
 
 def parse_card(text: str) -> Card:
-    values = parse_mapping(text, "the card")
+    return card_from(parse_mapping(text, "the card"))
+
+
+def card_from(values: Any) -> Card:
+    """A card from plain values, of which nothing is believed."""
+    if not isinstance(values, Mapping):
+        raise DataError(f"the card must be a mapping of keys to values, got {type(values).__name__}")
     known = [each.name for each in fields(Card)]
     for key in values:
         if key not in known:
-            raise UnknownName("key of a card", str(key)[:80], known, advice=f"Allowed: {', '.join(known)}.")
+            named = key if isinstance(key, str) else short(key)
+            raise UnknownName("key of a card", named, known, advice=f"Allowed: {', '.join(known)}.")
     for key in ("name", "kind", "dataset"):
         if key not in values:
             raise DataError(f"the card has no {key}; name, kind and dataset are needed")
@@ -115,8 +122,12 @@ def _value(key: str, value: Any) -> Any:
             raise DataError(f"the card's {key} is {short(value)}, but a mapping of names to numbers is needed")
         found = {}
         for name, number in value.items():
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
                 raise DataError(f"the card's {key} of {short(name)} is {short(number)}, but a number is needed")
+            if abs(number) > MAX_COST:  # before it is a float, which holds no more than 309 digits
+                raise DataError(
+                    f"the card's {key} of {short(name)} is {short(number)}, but at most {MAX_COST:g} is read"
+                )
             found[_text(f"a name in {key}", name)[:80]] = float(number)
         return found
     if key == "authors":
@@ -143,5 +154,8 @@ def _check_one_of(key: str, value: str, allowed: Sequence[str]) -> None:
 
 def short(value: Any) -> str:
     """A value as a refusal shows it: printable, and not long."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        text = "a number of very many digits"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,12 @@ def parse_mapping(text: str, what: str) -> dict[Any, Any]:
     """Keys and values of a YAML or JSON text."""
     try:
         values = yaml.load(text, Loader=Strict)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a number or a nesting without end, too
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ) as error:  # a number or a nesting without end, too
         raise DataError(f"{what} is not readable YAML ({' '.join(str(error).split())[:160]})") from None
     if not isinstance(values, dict):
         raise DataError(f"{what} must be a mapping of keys to values, got {type(values).__name__}")
@@ -62,3 +68,8 @@ class Strict(yaml.SafeLoader):
         if again is not None:
             raise yaml.YAMLError(f"the key '{again[:60]}' is there twice")
         return super().construct_mapping(node, deep=deep)
+
+
+# YAML 1.1 takes 1e-3 for text, but people and JSON write it for a number
+_EXPONENT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+Strict.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))

@@ -19,7 +19,7 @@ from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, write_npz
 from grb.pipeline.apart import apart
-from grb.pipeline.card import Card, parse_card, short
+from grb.pipeline.card import Card, card_from, short
 from grb.pipeline.engine import Limits
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
@@ -301,4 +301,4 @@ def submissions(store: Store) -> list[Record]:
 
 def card_of(record: Record) -> Card:
     """The card of a submission in a store, checked again: the store may have come from anywhere."""
-    return parse_card(json.dumps(record.result["card"]))
+    return card_from(record.result.get("card"))

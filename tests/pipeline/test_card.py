@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grb.errors import DataError
+from grb.pipeline.card import MAX_COST, Card, card_from, parse_card
+from grb.pipeline.strict import parse_mapping
+
+CARD = Card("mine", "attack", "synth-tiny")
+COSTS = st.dictionaries(st.sampled_from(["cpu_seconds", "flops"]), st.floats(0, MAX_COST))
+SHARES = st.dictionaries(st.sampled_from(["gcn", "gcn+ln"]), st.floats(0, 1))
+WORDS = st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"]), max_size=20)
+
+
+@given(cost=COSTS, reported=SHARES, about=WORDS, authors=st.lists(WORDS, max_size=3).map(tuple))
+def test_a_card_survives_its_record(cost: Any, reported: Any, about: str, authors: tuple[str, ...]) -> None:
+    card = replace(CARD, cost=cost, reported=reported, about=about, authors=authors)
+    assert card_from(json.loads(json.dumps(asdict(card)))) == card
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_number_of_a_file_is_read_as_it_was_written(value: float) -> None:
+    for text in (json.dumps({"a": value}), yaml.safe_dump({"a": value}), f"a: {value!r}", f"a: {value:.17e}"):
+        (found,) = parse_mapping(text, "it").values()
+        assert isinstance(found, float) and found == value
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1.0e+308", "1e308", "-1" + "0" * 400])
+@pytest.mark.parametrize("key", ["cost", "reported"])
+def test_absurd_numbers_are_refused_in_one_sentence(number: str, key: str) -> None:
+    with pytest.raises(DataError) as refused:
+        parse_card(f"name: mine\nkind: attack\ndataset: synth-tiny\n{key}: {{gcn: {number}}}")
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
+
+
+def test_a_record_without_a_card_is_refused() -> None:
+    with pytest.raises(DataError, match="the card must be a mapping"):
+        card_from([1])
