@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,3 +21,21 @@ needs_grb_cora = pytest.mark.skipif(
     find_dataset("GRB/grb-cora") is None,
     reason="needs the true grb-cora: no root of GRB_DATA holds GRB/grb-cora",
 )
+
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What is inside must not wait for ever."""
+
+    def late(*_: object) -> None:
+        raise AssertionError(f"it took more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 import grb as library
 from grb.pipeline import Limits, Store, plan, read_recipe, run
 from grb.trainer.checkpoint import save_model
+from helpers import needs_pipes, within
 from pipeline.parts import TINY, copied
+
+from .conftest import refusal
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +56,30 @@ def write_card(path: Path, kind: str, *lines: str, name: str = "mine") -> Path:
     card = path.with_suffix(".yaml")
     card.write_text("\n".join(text))
     return card
+
+
+@needs_pipes
+def test_only_regular_files_are_read(grb, sent, tmp_path):
+    """One reader after another, so that no command waits for a pipe that nobody writes to."""
+    names = ("x.npz", "x.safetensors", "x.yaml", "x.json", "x.zip", "x.csv")
+    for name in names:
+        os.mkfifo(tmp_path / name)
+    edit, weights, text, values, bundle, runs = (tmp_path / name for name in names)
+    for command in (
+        ("submit", "check", edit, "--card", sent["attack"].with_suffix(".yaml")),
+        ("submit", "check", weights, "--card", sent["defense"].with_suffix(".yaml")),
+        ("submit", "check", edit, "--card", sent["attack"].with_suffix(".yaml"), "--fix", tmp_path / "fixed.npz"),
+        ("submit", "check", sent["attack"], "--card", text),
+        ("submit", "check", sent["attack"], "--card", "/dev/zero"),
+        ("plan", text),
+        ("leaderboard", "show", values),
+        ("leaderboard", "build", values, "--taxonomy", values),
+        ("store", "import", bundle, "--store", tmp_path / "store"),
+        ("taxonomy", "analyse", runs),
+    ):
+        with within(20):
+            done = grb(*command)
+        assert done.exit_code == 2 and "is a pipe or a device, but a regular file is needed" in refusal(done), command
 
 
 @pytest.mark.parametrize("kind", ["attack", "defense"])

@@ -18,6 +18,7 @@ import pytest
 
 from grb.errors import DataError
 from grb.graph.files import read_npz, write_atomic, write_npz
+from helpers import needs_pipes, within
 
 ARRAYS = {"a": np.arange(6).reshape(2, 3), "b": np.array([0.5, -1.0], dtype=np.float32)}
 
@@ -125,6 +126,14 @@ def test_missing_file_directory_and_path_below_a_file(tmp_path: Path) -> None:
     below = tmp_path / "file"
     below.write_text("x")
     refused(below / "x.npz", "damaged")
+
+
+@needs_pipes
+def test_pipes_and_devices_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.npz")
+    with within(5):
+        refused(tmp_path / "x.npz", "a regular file is needed")
+        refused(Path("/dev/zero"), "a regular file is needed")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -180,12 +180,16 @@ def read_taxonomy(path: Path | None) -> dict[str, Any] | None:
     """An analysis of `grb taxonomy analyse` from its JSON."""
     if path is None:
         return None
+    from grb.graph.files import size_of
+
     try:
-        if path.stat().st_size > MAX_TAXONOMY:
+        if size_of(path) > MAX_TAXONOMY:
             raise DataError(f"{path} is larger than {MAX_TAXONOMY} bytes; an analysis is shorter")
         values = json.loads(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except DataError:
+        raise
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON ({str(error)[:80]}); `grb taxonomy analyse --json` writes some") from None
     if not isinstance(values, dict):

@@ -8,6 +8,7 @@ syncs, and renames.
 from __future__ import annotations
 
 import os
+import stat
 import struct
 import tempfile
 import zipfile
@@ -47,6 +48,7 @@ def read_npz(
     path = Path(path)
     required = list(required)
     try:
+        size_of(path)
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
             _check_ends(path, archive)
@@ -68,6 +70,14 @@ def read_npz(
         raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file that may be read; a pipe or a device, whose reading may never end, is refused."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise DataError(f"{path} is a pipe or a device, but a regular file is needed")
+    return found.st_size
+
+
 def _check_ends(path: Path, archive: zipfile.ZipFile) -> None:
     """zipfile reads over bytes in front of and behind an archive; a file that carries any is not what was published."""
     start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
@@ -80,7 +90,7 @@ def _check_ends(path: Path, archive: zipfile.ZipFile) -> None:
 
 def _check_sizes(path: Path, infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
     total = sum(info.file_size for info in infos)
-    packed = min(sum(info.compress_size for info in infos), path.stat().st_size)  # entries may claim the same bytes
+    packed = min(sum(info.compress_size for info in infos), size_of(path))  # entries may claim the same bytes
     if total > max_bytes:
         raise DataError(f"{path} declares {total} bytes, but at most {max_bytes} are read")
     if total > FREE_BYTES and total > MAX_RATIO * max(packed, 1):

@@ -13,6 +13,7 @@ from typing import Any
 
 from grb.errors import DataError
 from grb.evaluator.matrix import Board, Cell, Value
+from grb.graph.files import size_of
 from grb.leaderboard import table
 from grb.leaderboard.text import csv_text, markdown_text, shown
 
@@ -146,11 +147,13 @@ def read_boards(path: str | os.PathLike[str]) -> list[Board]:
     """The boards of a file that :func:`to_json` wrote; anything else is refused."""
     path = Path(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        if size_of(path) > MAX_BYTES:
             raise DataError(f"{path} is larger than {MAX_BYTES} bytes; it was not written by grb")
         values = json.loads(path.read_bytes(), parse_constant=_no_constant)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except DataError:
+        raise
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON of boards ({str(error)[:80]})") from None
     boards = values.get("boards") if isinstance(values, dict) else None

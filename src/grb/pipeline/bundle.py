@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from grb.errors import DataError
-from grb.graph.files import FREE_BYTES, MAX_RATIO, write_atomic
+from grb.graph.files import FREE_BYTES, MAX_RATIO, size_of, write_atomic
 from grb.pipeline.job import Job
 from grb.pipeline.store import FORMAT, MAX_RECORD, Store
 from grb.pipeline.study import closure
@@ -80,6 +80,7 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 def _unpack(path: Path, target: Path) -> None:
     try:
+        packed = size_of(path)
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
             bad = next((info.filename for info in infos if not _NAME.fullmatch(info.filename)), None)
@@ -87,7 +88,7 @@ def _unpack(path: Path, target: Path) -> None:
                 raise DataError(f"{path} holds '{bad[:80]}', which does not belong into a bundle")
             if len({info.filename for info in infos}) != len(infos):
                 raise DataError(f"{path} holds a file twice; get it again")
-            total, packed = sum(info.file_size for info in infos), path.stat().st_size
+            total = sum(info.file_size for info in infos)
             if total > MAX_BYTES or (total > FREE_BYTES and total > MAX_RATIO * packed):
                 raise DataError(
                     f"{path} expands from {packed} to {total} bytes, but at most {MAX_RATIO}-fold and {MAX_BYTES} are unpacked"

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from grb.errors import DataError
+from grb.graph.files import size_of
 
 
 def read_text(path: Path, *, most: int, what: str) -> str:
@@ -21,7 +22,7 @@ def read_text(path: Path, *, most: int, what: str) -> str:
         what: What such files are, for the refusal.
     """
     try:
-        if path.stat().st_size > most:
+        if size_of(path) > most:
             raise DataError(f"{path} is larger than {most} bytes; {what} are short")
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -17,7 +17,7 @@ from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
-from grb.graph.files import read_npz, write_npz
+from grb.graph.files import read_npz, size_of, write_npz
 from grb.pipeline.apart import apart
 from grb.pipeline.card import Card, card_from, short
 from grb.pipeline.engine import Limits
@@ -215,7 +215,7 @@ def _harmless(edit: GraphEdit, targets: torch.Tensor) -> Iterator[str]:
 
 def _sha256(path: Path) -> str:
     try:
-        if path.stat().st_size > MAX_EDIT_BYTES:
+        if size_of(path) > MAX_EDIT_BYTES:
             raise DataError(f"{path} has more than {MAX_EDIT_BYTES} bytes, which no submission needs")
         digest = hashlib.sha256()
         with path.open("rb") as stream:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from grb.errors import DataError, UnknownName
+from grb.graph.files import size_of
 from grb.taxonomy.profile import ORIGINAL, PAPER_ORDER, Profiles, from_auroc, from_runs
 
 Kind = Literal["runs", "auroc", "log2"]
@@ -107,8 +108,8 @@ def _text(path: Path) -> str:
             raise DataError(
                 f"{path} is a directory, but a file is needed: export a store as CSV, JSON or JSON lines first"
             )
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path} has {path.stat().st_size} bytes, but at most {MAX_BYTES} are read")
+        if (size := size_of(path)) > MAX_BYTES:
+            raise DataError(f"{path} has {size} bytes, but at most {MAX_BYTES} are read")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DataError(f"no file {path}; check the path") from None
