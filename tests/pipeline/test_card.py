@@ -25,6 +25,20 @@ def test_a_card_survives_its_record(cost: Any, reported: Any, about: str, author
     assert card_from(json.loads(json.dumps(asdict(card)))) == card
 
 
+@given(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp"]).filter(lambda letter: letter not in "\n\t"))
+def test_letters_that_nobody_sees_are_refused(letter: str) -> None:
+    for key in ("name", "about", "link", "unreliable"):
+        with pytest.raises(DataError) as refused:
+            card_from({"name": "mine", "kind": "attack", "dataset": "synth-tiny", key: f"a{letter}b"})
+        assert f"U+{ord(letter):04X}" in str(refused.value) and str(refused.value).isprintable()
+
+
+def test_a_text_may_have_lines() -> None:
+    assert replace(CARD, about="a\n\tb") == parse_card(
+        '{name: mine, kind: attack, dataset: synth-tiny, about: "a\\n\\tb"}'
+    )
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_number_of_a_file_is_read_as_it_was_written(value: float) -> None:
     for text in (json.dumps({"a": value}), yaml.safe_dump({"a": value}), f"a: {value!r}", f"a: {value:.17e}"):

@@ -303,9 +303,13 @@ def test_a_name_is_used_once_and_a_board_must_fit(
     other = GraphEdit(dataset.graph.n).save(tmp_path / "other.npz")
     with pytest.raises(DataError, match="another attack called 'mine'"):
         add(own, check(other, CARD, dataset, threat))
+    with pytest.raises(DataError, match="another attack called 'mine'"):
+        add(own, check(other, replace(CARD, name="Mine"), dataset, threat))
     again, part = joined(own, record_of(check(edit, CARD, dataset, threat)), study.recipe)
     assert len(again.places) == len({place.score for place in again.places}) and len(part.places) == 2
     add(own, check(edit, CARD, dataset, threat))  # the same again is no harm
+    with pytest.raises(DataError, match=r"U\+202E"):
+        add(own, check(edit, replace(CARD, name="new", about="\u202e"), dataset, threat))
     with pytest.raises(DataError, match="with another card"):
         add(own, check(edit, replace(CARD, about="Something else."), dataset, threat))
     hard = check(other, replace(CARD, mode="hard"), dataset, Injection.preset("synth-tiny", "hard"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -19,7 +20,12 @@ MAX_CARD = 64 * 2**10
 MAX_TEXT = 2_000
 MAX_AUTHORS = 100
 MAX_COST = 1e30
-_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}")
+# single spaces, and none at the ends, so that two names that look the same are the same
+_NAMES = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9](?: ?[A-Za-z0-9._+-])*")
+# may have lines
+_PROSE = ("about", "unreliable")
+# control, format, surrogates, and ends of lines: what no reader sees
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class Card:
     def __post_init__(self) -> None:
         if not _NAMES.fullmatch(self.name):
             raise DataError(
-                f"the card's name is {short(self.name)}, but 1 to 64 letters, digits, spaces and . _ + - are needed"
+                f"the card's name is {short(self.name)}, but 1 to 64 letters, digits, . _ + - and single spaces are needed, "
+                "without spaces at its ends"
             )
         if not re.fullmatch(
             r"[a-z0-9][a-z0-9._-]{0,63}", self.dataset
@@ -128,22 +135,24 @@ def _value(key: str, value: Any) -> Any:
                 raise DataError(
                     f"the card's {key} of {short(name)} is {short(number)}, but at most {MAX_COST:g} is read"
                 )
-            found[_text(f"a name in {key}", name)[:80]] = float(number)
+            found[_text(f"a name in the card's {key}", name)[:80]] = float(number)
         return found
     if key == "authors":
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise DataError(f"the card's authors are {short(value)}, but a list of names is needed")
-        return tuple(_text("an author", name)[:200] for name in value)
-    return _text(key, value)
+        return tuple(_text("an author on the card", name)[:200] for name in value)
+    return _text(f"the card's {key}", value, allowed="\n\t" if key in _PROSE else "")
 
 
-def _text(what: str, value: Any) -> str:
+def _text(what: str, value: Any, *, allowed: str = "") -> str:
+    """A text of letters that can be seen, and of those in ``allowed``."""
     if not isinstance(value, str):
-        raise DataError(f"the card's {what} is {short(value)}, but text is needed")
-    if len(value) > MAX_TEXT or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
-        raise DataError(
-            f"the card's {what} has {len(value)} characters, but at most {MAX_TEXT} printable ones are read"
-        )
+        raise DataError(f"{what} is {short(value)}, but text is needed")
+    if len(value) > MAX_TEXT:
+        raise DataError(f"{what} has {len(value)} characters, but at most {MAX_TEXT} printable ones are read")
+    for letter in value:
+        if letter not in allowed and unicodedata.category(letter) in _UNSEEN:
+            raise DataError(f"{what} has the character U+{ord(letter):04X}, but only printable ones are read")
     return value
 
 

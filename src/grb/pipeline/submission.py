@@ -6,18 +6,23 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from grb.catalogue import canonical
 from grb.dataset import Dataset, load_dataset
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
+from grb.evaluator.matrix import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, size_of, write_npz
+from grb.model.build import split_name
 from grb.pipeline.apart import apart
 from grb.pipeline.card import Card, card_from, short
 from grb.pipeline.engine import Limits
@@ -85,6 +90,8 @@ def check(
         raise DataError(f"the card is for dataset '{card.dataset[:60]}', but this is '{dataset.name}'")
     if dataset.task == "graph":
         raise DataError(f"'{dataset.name}' has graphs to classify, in folds; submissions are for datasets of nodes")
+    if _is_ours(card.name):
+        raise DataError(f"the card's name is '{card.name}', which is grb's own; choose another")
     path = Path(path)
     wanted = ".npz" if card.kind == "attack" else ".safetensors"
     if path.suffix != wanted and path.suffix in (".npz", ".safetensors"):
@@ -98,6 +105,15 @@ def check(
     if not before == checked.sha256 == hashlib.sha256(checked.data).hexdigest():
         raise DataError(f"{path} was changed while it was checked; check it again")
     return checked
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a method of the catalogue has this name, in any spelling."""
+    for find in (partial(canonical, "attack"), partial(canonical, "defense"), split_name):
+        with suppress(GRBError):
+            find(name)
+            return True
+    return name.casefold() == CLEAN
 
 
 def _check_attack(path: Path, card: Card, dataset: Dataset, threat: Threat) -> Checked:
@@ -267,13 +283,12 @@ def add(store: Store, checked: Checked) -> Record:
     """Keep a checked submission; another one under its name is refused."""
     for record in submissions(store):
         same = record.job.kind == checked.job.kind and record.job.mode == checked.job.mode
-        named = record.job.spec.params.get("name") == checked.card.name
+        taken = str(record.job.spec.params.get("name"))
+        named = taken.casefold() == checked.card.name.casefold()
         if not (same and named and record.job.data.dataset == checked.card.dataset):
             continue
         if record.key != checked.job.key:
-            raise DataError(
-                f"the store has another {checked.card.kind} called '{checked.card.name}'; choose a new name"
-            )
+            raise DataError(f"the store has another {checked.card.kind} called '{taken[:64]}'; choose a new name")
         if card_of(record) != checked.card:
             raise DataError(
                 f"the store has '{checked.card.name}' with another card; give it a new name or the old card"
@@ -291,6 +306,7 @@ def record_of(checked: Checked) -> Record:
     name, suffix = ("edit", ".npz") if checked.card.kind == "attack" else ("weights", ".safetensors")
     objects = {name: {"sha256": checked.sha256, "bytes": len(checked.data), "suffix": suffix}}
     card = json.loads(json.dumps(asdict(checked.card), allow_nan=False))
+    card_from(card)  # made in Python, it may hold what could not be read again
     return Record(checked.job.key, checked.job, {**checked.result, "card": card}, objects, provenance(0.0, 0.0))
 
 
