@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import grb as library
+from grb.graph import GraphEdit
 from grb.pipeline import Limits, Store, plan, read_recipe, run
 from grb.trainer.checkpoint import save_model
 from helpers import needs_pipes, within
@@ -92,3 +93,26 @@ def test_a_store_with_a_submission_is_planned_and_run_as_before(grb, mine, place
     assert planned.exit_code == 0 and "about 0" in planned.stderr, planned.stderr
     again = grb("run", mine, "--store", place, "--workers", "0")
     assert again.exit_code == 0 and "mine (submitted)" in again.stdout and "0 jobs done" in again.stderr
+
+
+def test_the_variant_that_was_run_is_found(grb, mine, sent, tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"{mine.read_text()}\nquick: {{training: {{epochs: 1}}}}\n")
+    store = Store(tmp_path / "store")
+    assert run(plan(read_recipe(recipe).quickly()).jobs.values(), store, limits=Limits(workers=0)).complete
+    added = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1")
+    assert added.exit_code == 0 and "2 jobs done" in added.stderr, added.stderr
+    again = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1", "--quick")
+    assert again.exit_code == 0 and "0 jobs done" in again.stderr
+
+
+def test_who_ran_a_recipe_of_his_own_is_asked_for_it(grb, place, sent, tmp_path):
+    done = grb("submit", "add", sent["attack"], "--store", place, "--workers", "1")
+    assert done.exit_code == 2 and "--recipe FILE.yaml" in refusal(done)
+    card = tmp_path / "card.yaml"
+    card.write_text("name: mine\nkind: attack\ndataset: synth-tiny\nscenario: modification")
+    nothing = GraphEdit(300).save(tmp_path / "edit.npz")
+    done = grb("submit", "add", nothing, "--card", card, "--store", place, "--workers", "1")
+    assert done.exit_code == 2
+    assert refusal(done).startswith("no recipe of grb is for modification on 'synth-tiny'")
+    assert "--recipe FILE.yaml" in done.stderr and not list(Store(place).submitted())

@@ -9,9 +9,11 @@ import typer
 
 from grb.cli import output, studying
 from grb.cli.options import DataDir, Json, check_counts, group
+from grb.errors import DataError
 
 if TYPE_CHECKING:
     from grb.pipeline import Limits
+    from grb.pipeline.card import Card
     from grb.pipeline.submission import Checked
 
 app = group("Check attacks and defenses that others send, and score them into a store.")
@@ -71,7 +73,8 @@ def add(
     file: File,
     card: CardFile = None,
     recipe: Annotated[
-        str | None, typer.Option(help="Whose board it joins; the one of its dataset and scenario if not given.")
+        str | None,
+        typer.Option(help="Whose board it joins: a name or a YAML file; the one of its dataset and scenario."),
     ] = None,
     store: studying.StoreDir = None,
     quick: studying.Quick = False,
@@ -91,7 +94,7 @@ def add(
       grb submit add weights.safetensors --card card.yaml --recipe grb-cora --store results
     """
     from grb.cli.leaderboard import show_board
-    from grb.leaderboard.boards import shown_board
+    from grb.leaderboard.boards import shown_board, variant_in
     from grb.pipeline import Limits, submission
     from grb.pipeline.study import joined
 
@@ -99,9 +102,11 @@ def add(
     place = studying.store_at(store)
     checked = _checked(file, card or file.with_suffix(".yaml"), data_dir, Limits(1, timeout, memory))
     own = checked.card
-    name = recipe or (own.dataset if own.scenario == "injection" else f"{own.dataset}-{own.scenario}")
     root = None if data_dir is None else str(data_dir)
-    study, part = joined(place, submission.record_of(checked), studying.chosen(name, quick=quick), data_dir=root)
+    made = studying.chosen(recipe or _usual_recipe(own), quick=quick)
+    if not quick:
+        made = variant_in(place, made, data_dir=root)
+    study, part = joined(place, submission.record_of(checked), made, data_dir=root)
     submission.add(place, checked)
     outcome = studying.carry_out(part, place, workers=workers, timeout=timeout, memory=memory, as_json=as_json)
     show_board(shown_board(study, place), as_json=as_json)
@@ -123,6 +128,18 @@ def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> C
     root = None if data_dir is None else str(data_dir)
     threat = usual_threat(own.scenario, dataset, own.mode)
     return check(file, own, dataset, threat, limits=limits, data_dir=root)
+
+
+def _usual_recipe(card: Card) -> str:
+    """The recipe of grb for a card's dataset and scenario."""
+    from grb.pipeline import recipe_names
+
+    name = card.dataset if card.scenario == "injection" else f"{card.dataset}-{card.scenario}"
+    if name not in recipe_names():
+        raise DataError(
+            f"no recipe of grb is for {card.scenario} on '{card.dataset}'; name the one that was run with --recipe FILE.yaml"
+        )
+    return name
 
 
 def _facts(checked: Checked) -> dict[str, object]:

@@ -75,7 +75,9 @@ def studies_of(
         raise DataError(f"{store.path} has no scores; `grb reproduce synth-cora --store {store.path}` makes some")
     if recipes is None:
         planned = [
-            each for name in recipe_names() for each in _planned(_variants(name), store, settings, data_dir, on_skip)
+            each
+            for name in recipe_names()
+            for each in _planned(_variants(read_recipe(name)), store, settings, data_dir, on_skip)
         ]
         chosen = _telling(planned)
         if not chosen:
@@ -84,11 +86,23 @@ def studies_of(
         chosen = []
         for source in recipes:
             recipe = source if isinstance(source, Recipe) else read_recipe(source)
-            own = _planned([recipe, recipe.quickly()], store, settings, data_dir, None)
+            own = _with_scores(recipe, store, settings, data_dir)
             if not own:
                 raise DataError(f"{store.path} has no scores of recipe '{recipe.name}'; `grb run` makes them")
-            chosen += _telling(own) or own[:1]
+            chosen += own
     return [Found(each.study, shown_board(each.study, store)) for each in chosen]
+
+
+def variant_in(store: Store, recipe: Recipe, *, data_dir: str | None = None) -> Recipe:
+    """The recipe, or its quick variant if that is what the store has scores of."""
+    own = _with_scores(recipe, store, _settings(store), data_dir)
+    return own[0].study.recipe if own else recipe
+
+
+def _with_scores(recipe: Recipe, store: Store, settings: set[_Setting], data_dir: str | None) -> list[_Planned]:
+    """The variants of a recipe that the store has scores of."""
+    own = _planned(_variants(recipe), store, settings, data_dir, None)
+    return _telling(own) or own[:1]
 
 
 def shown_board(study: Study, store: Store) -> Board:
@@ -121,8 +135,7 @@ class _Planned:
     quick: bool
 
 
-def _variants(name: str) -> list[Recipe]:
-    recipe = read_recipe(name)
+def _variants(recipe: Recipe) -> list[Recipe]:
     return [recipe, recipe.quickly()]
 
 

@@ -161,7 +161,7 @@ def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | 
     if not opponents:
         raise DataError(
             f"{store.path} has nothing of recipe '{recipe.name}' that {label} could meet; "
-            "run it first, or say --quick if that was run"
+            "run it first, or name the recipe that was run with --recipe FILE.yaml"
         )
     needed = set(closure(study.jobs, [place.score for place in places]))
     jobs = {key: job for key, job in study.jobs.items() if key in needed}
