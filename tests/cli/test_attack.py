@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 
 import pytest
 import torch
@@ -205,11 +206,28 @@ def test_roles_must_be_clear(grb, checkpoints):
     assert refusal(grb("attack", "fgsm", "-d", "synth-tiny")).startswith(
         "no model was given; attack a saved model with"
     )
-    assert refusal(grb("attack", "fgsm", "--surrogate", "gcn")).startswith("--surrogate needs a victim; ")
+    alone = ["attack", "fgsm", "--surrogate", "gcn"]
+    for more in ([], ["-d", "synth-tiny"], ["--save", "edit.npz"]):
+        assert refusal(grb(*alone, *more)).startswith("--surrogate needs a victim to score, or --dataset and --save; ")
     both = grb("attack", "fgsm", "--model", checkpoints[0], "--victim", checkpoints[0])
     assert refusal(both).endswith("is both --model and --victim; leave --victim out for a white-box attack")
     unknown = grb("attack", "fgsm", "--surrogate", "gcnn", "--victim", checkpoints[0])
     assert refusal(unknown).startswith("no model 'gcnn'. Did you mean 'gcn'?")
+
+
+@pytest.mark.usefixtures("quick_surrogate")
+def test_an_edit_can_be_made_from_a_surrogate_alone(grb, tmp_path):
+    path = tmp_path / "my attack.npz"
+    done = grb("attack", "fgsm", "--surrogate", "gcn", "-d", "synth-tiny", *QUICK, "--save", path)
+    assert done.exit_code == 0, done.stderr
+    assert "transfer from gcn" in done.stdout and "surrogate" in done.stdout
+    edit, meta = GraphEdit.load_with_meta(path)
+    assert edit.num_new == Injection.preset("synth-tiny", "full").nodes and meta["knowledge"] == "transfer"
+    advice = done.stderr.splitlines()[-1]
+    assert advice == f"to submit it: write the card my attack.yaml beside it, then grb submit check '{path}'"
+    path.with_suffix(".yaml").write_text("name: mine\nkind: attack\ndataset: synth-tiny")
+    checked = grb(*shlex.split(advice.partition("then grb ")[2]))
+    assert checked.exit_code == 0 and "a valid attack on synth-tiny" in checked.stdout
 
 
 def test_unknown_attack_gets_the_nearest_name(grb, checkpoints):

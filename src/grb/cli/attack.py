@@ -146,9 +146,11 @@ def attack(
       grb attack tdgia --surrogate gcn --victim robust.safetensors --mode all
       grb attack dice pr-bcd --model gcn.safetensors --edge-ratio 0.02
       grb attack pgd --model gcn.safetensors --save edits/ --figures figures/
+      grb attack tdgia --surrogate gcn --dataset grb-cora --save my-attack.npz
     """
     victims = victim or []
-    _check_roles(model, surrogate, victims)
+    alone = surrogate is not None and dataset is not None and save is not None  # for a submission: nobody to score
+    _check_roles(model, surrogate, victims, alone=alone)
     check_counts(iterations=iterations, repeats=repeats, threads=threads)
     check_seed("seed", seed)
     check_seed("surrogate-seed", surrogate_seed)
@@ -159,8 +161,8 @@ def attack(
 
     use_machine(threads)
     read = {file: load_model_with_meta(file) for file in dict.fromkeys([*([model] if model else []), *victims])}
-    first = next(iter(read))
-    loaded = load_dataset(dataset or trained_on(first, read[first][1]), data_dir=data_dir)
+    named = dataset or next(trained_on(file, meta) for file, (_, meta) in read.items())
+    loaded = load_dataset(named, data_dir=data_dir)
     loaded = on_split(loaded, [meta for _, meta in read.values()])
     fingerprint = loaded.fingerprint()
     for file, (own, meta) in read.items():
@@ -173,9 +175,9 @@ def attack(
     check_target(save, len(limits) * len(seeds), SUFFIX, example="edits/")
     _check_figures(figures, loaded)
     source, about = _source(model, read, surrogate, loaded, surrogate_seed)
-    knowledge: Knowledge = "none" if source is None else "transfer" if victims else "white-box"
+    knowledge: Knowledge = "none" if source is None else "transfer" if victims or surrogate else "white-box"
     header = _header(loaded, fingerprint, knowledge, about, threads)
-    scored = {file: read[file][0] for file in victims or list(read)}
+    scored: dict[Path, Any] = {file: read[file][0] for file in victims or list(read)} or {Path("surrogate"): source}
     plan = Plan(built, limits, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
     runs, interrupted = _attack_all(plan, loaded)
     told = {"interrupted": interrupted, "runs": [asdict(run) for run in runs], "summary": summaries(runs)}
@@ -184,7 +186,7 @@ def attack(
         output.print_json(result)
     elif runs:
         show(result, dataset_title(loaded), len(seeds), len(plan.runs))
-    say_files(runs)
+    say_files(runs, submittable=loaded.task == "node")
     if interrupted:
         raise KeyboardInterrupt
     if any(run.error for run in runs):
@@ -219,14 +221,14 @@ def _check_figures(figures: Path | None, dataset: Dataset) -> None:
     check_directory(figures, figures)
 
 
-def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path]) -> None:
-    """Who lends the gradients and who is scored."""
+def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path], *, alone: bool) -> None:
+    """Who lends the gradients and who is scored; a surrogate alone if its edit is kept."""
     if model is not None and surrogate is not None:
         raise DataError(
             "--model and --surrogate were both given; --model attacks a saved model, --surrogate trains one to attack"
         )
-    if model is None and not victims:
-        missing = "--surrogate needs a victim" if surrogate else "no model was given"
+    if model is None and not victims and not alone:
+        missing = "--surrogate needs a victim to score, or --dataset and --save" if surrogate else "no model was given"
         raise DataError(
             f"{missing}; attack a saved model with --model FILE, "
             "or train a surrogate with --surrogate NAME and score --victim FILE"

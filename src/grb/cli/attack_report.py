@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -215,12 +216,16 @@ def _score(score: dict[str, float | None]) -> str:
     return f"{100 * mean:.2f}" + ("" if std is None else f"{output.plus_minus()}{100 * std:.2f}")
 
 
-def say_files(runs: list[Run]) -> None:
+def say_files(runs: list[Run], *, submittable: bool) -> None:
+    """Which files were written, and how to go on with an edit."""
     saved = [run.saved for run in runs if run.saved]
     drawn = [path for run in runs for path in run.figures]
     if len(saved) > 1:
         output.say(f"saved {len(saved)} edits and their records in {Path(saved[0]).parent}")
     elif saved:
         output.say(f"saved {saved[0]} and its record {Path(saved[0]).with_suffix('.json').name}")
+        if submittable:
+            card, command = Path(saved[0]).with_suffix(".yaml").name, shlex.join(["grb", "submit", "check", saved[0]])
+            output.say(f"to submit it: write the card {card} beside it, then {command}")
     if drawn:
         output.say(f"drew {', '.join(Path(path).name for path in drawn)} in {Path(drawn[0]).parent}")
