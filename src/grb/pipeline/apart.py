@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from grb.errors import DataError
-from grb.pipeline.engine import POLL, Limits, _worker_environment
+from grb.pipeline.engine import POLL, Limits, worker_environment
 from grb.pipeline.pool import Answer, Do, Pool
-from grb.pipeline.serving import OUT_OF_MEMORY, _guard, sentence_of
+from grb.pipeline.serving import OUT_OF_MEMORY, guard, sentence_of
 
 # as for jobs: the server that forks workers imports them once, whoever is the first to need it
 PRELOAD = ("grb.pipeline.work", "torch._dynamo")
@@ -24,7 +24,7 @@ def apart(call: Callable[..., Any], *arguments: Any, limits: Limits, what: str) 
         limits: Seconds and megabytes of this call.
         what: What is dealt with, for the refusal.
     """
-    with _worker_environment():
+    with worker_environment():
         pool = Pool(1, _serve, [limits.memory], preload=PRELOAD, timeout=limits.timeout)
         try:
             pool.give("call", call, arguments)
@@ -52,7 +52,7 @@ def _value(answer: Answer, limits: Limits, what: str) -> Any:
 
 def _serve(memory: float | None) -> Do:
     """In the new process: what makes the call."""
-    threading.Thread(target=_guard, args=(memory,), daemon=True).start()
+    threading.Thread(target=guard, args=(memory,), daemon=True).start()
     return _attempt
 
 

@@ -101,7 +101,7 @@ def run(
             with Cluster(cluster, store, limits, todo.waiting.values()) as workers:
                 _Master(store, limits, todo).run(workers)
         elif limits.workers:
-            with _worker_environment():
+            with worker_environment():
                 _Master(store, limits, todo).run(_pool(store, limits, todo))
         else:
             _here(store, todo)
@@ -302,7 +302,7 @@ def _brief(job: Job) -> bool:
 
 
 @contextmanager
-def _worker_environment() -> Iterator[None]:
+def worker_environment() -> Iterator[None]:
     """Workers do not spin while they wait; torch reads this when it starts, so it must be set before."""
     wanted = {"OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
     before = {name: os.environ.get(name) for name in wanted}

@@ -31,7 +31,7 @@ def serve_store(store: str, memory: float | None) -> Do:
 
     keep_memory()
     worker = Worker(Store(store))
-    threading.Thread(target=_guard, args=(memory,), daemon=True).start()
+    threading.Thread(target=guard, args=(memory,), daemon=True).start()
     return lambda values, data_dir: attempt(worker, values, data_dir)
 
 
@@ -74,7 +74,7 @@ def _resident(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def _guard(memory: float | None) -> None:
+def guard(memory: float | None) -> None:
     """End this worker when its parent is gone or its memory too large."""
     parent = multiprocessing.parent_process()
     assert parent is not None
