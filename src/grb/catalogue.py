@@ -328,6 +328,7 @@ def resolve(kind: str, name: str) -> Any:
     return found
 
 
+@cache
 def foreign(kind: str, name: str) -> bool:
     """Whether a name leads to code that is not ours.
 
