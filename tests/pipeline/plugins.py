@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -214,6 +218,65 @@ class Feeding(Linear):
             held.append(b"x" * 2**26)
             time.sleep(0.05)
         os._exit(0)
+
+
+class Gulping(Linear):
+    """Eats without a pause in which another thread could run."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        self.held = list(itertools.repeat(0, 500_000_000))
+        return super().forward(x, op)
+
+
+class Garbling(Linear):
+    """Writes to whatever its process talks through."""
+
+    words = b"\x00\x00\x00\x04abcd\n"
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        for number in range(3, 64):
+            with suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(number).st_mode):
+                    os.write(number, self.words)
+        return super().forward(x, op)
+
+
+class Stuttering(Garbling):
+    """Begins to say something, and hangs."""
+
+    words = b"\x00\x00\x00\x64ab"
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        super().forward(x, op)
+        time.sleep(600)
+        return x
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("nothing can be said")
+
+
+class Unspeakable(Linear):
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        raise UnspeakableError
+
+
+class Blinking(Linear):
+    """Fails with letters that a terminal obeys."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        raise ValueError("\x1b[2J\u202e")
+
+
+class Delegating(Linear):
+    """Has its own processes, as loaders of data do."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(0.01,))
+        helper.start()
+        helper.join()
+        return super().forward(x, op)
 
 
 class Forking(Linear):

@@ -20,6 +20,7 @@ from grb.cli.app import app
 from grb.errors import DataError
 from grb.pipeline import Job, Limits, Outcome, Store, Study, plan, read_recipe, run
 from grb.pipeline import cluster as module
+from grb.pipeline.alone import attempt_alone
 from grb.pipeline.cluster import Cluster
 from grb.pipeline.engine import Event, _Master, _Todo
 from helpers import needs_grb_cora
@@ -177,6 +178,16 @@ def test_a_cluster_without_workers_ends_the_run_in_one_sentence(
         with pytest.raises(DataError, match=r"has no worker left; what is done is kept: .*"):
             run(plan(recipe(BARE, attacks=["rnd"])).jobs.values(), own, cluster=made.scheduler_address, on_event=leave)
     assert own.verify() == [] and not list((own.path / "claims").glob("*"))
+
+
+def test_a_plug_in_for_which_nobody_waits_any_more_is_ended(tmp_path: Path) -> None:
+    """Its run was stopped, and has taken its claim back."""
+    (job,) = jobs_of({"name": "Idle", "seconds": 300})
+    own = Store(tmp_path / "store")
+    seconds, sentence, _ = attempt_alone(
+        own, job.plain(), None, timeout=None, memory=None, claim=tmp_path / "claim that is gone"
+    )
+    assert sentence == "nobody waits for it any more" and seconds < 60
 
 
 @pytest.mark.stress

@@ -23,6 +23,11 @@ BAD_MODELS = {
     "Hanging": "it took more than",
     "Eating": "MB of memory",
     "Feeding": "MB of memory",
+    "Gulping": "MB of memory",
+    "Garbling": "its worker died 3 times",
+    "Stuttering": "it took more than",
+    "Unspeakable": "UnspeakableError",
+    "Blinking": "ValueError: ?[2J?",
 }
 
 
@@ -31,9 +36,8 @@ def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_pa
     bad = recipe(BARE, defenses=[f"pipeline.plugins:{name}"], attacks=["rnd"])
     study = plan(bad)
     own = Store(tmp_path / "store")
-    limits = Limits(
-        workers=1, timeout=8.0 if name == "Hanging" else None, memory=1500 if name in ("Eating", "Feeding") else None
-    )
+    slow, hungry = name in ("Hanging", "Stuttering"), name in ("Eating", "Feeding", "Gulping")
+    limits = Limits(workers=1, timeout=8.0 if slow else None, memory=1500 if hungry else None)
     outcome = run(study.jobs.values(), own, limits=limits)
     assert outcome.failed and all(BAD_MODELS[name] in sentence for sentence in outcome.failed.values()), outcome
     broken = {key for key, job in study.jobs.items() if "plugins" in job.spec.name}
@@ -66,6 +70,12 @@ def test_what_a_model_changes_for_all_stays_with_its_own_jobs(
     assert set(clean.jobs) < set(study.jobs)
     run(study.jobs.values(), beside, limits=Limits(workers=1), cluster=cluster)
     assert bits(beside, clean.jobs) == bits(alone, clean.jobs)
+
+
+def test_a_model_may_have_processes_of_its_own(tmp_path: Path) -> None:
+    study = plan(recipe(BARE, defenses=["pipeline.plugins:Delegating"], attacks=["rnd"]))
+    outcome = run(study.jobs.values(), Store(tmp_path / "store"), limits=Limits(workers=1))
+    assert outcome == Outcome(done=len(study.jobs))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

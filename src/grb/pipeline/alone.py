@@ -15,13 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from grb.pipeline.family import GUARD, resident_megabytes
 from grb.pipeline.pool import end_here
-from grb.pipeline.serving import GUARD, OUT_OF_MEMORY, Told, attempt, guard_memory
+from grb.pipeline.serving import Told, attempt
 from grb.pipeline.store import Store
 
 
 def attempt_alone(
-    store: Store, values: Mapping[str, Any], data_dir: str | None, *, timeout: float | None, memory: float | None
+    store: Store,
+    values: Mapping[str, Any],
+    data_dir: str | None,
+    *,
+    timeout: float | None,
+    memory: float | None,
+    claim: Path | None,
 ) -> Told:
     """As :func:`grb.pipeline.serving.attempt`, in a new process that ends with all it has started.
 
@@ -31,12 +38,13 @@ def attempt_alone(
         data_dir: Where datasets are.
         timeout: Seconds that it may take.
         memory: Megabytes that it and its children may take.
+        claim: A file that is there as long as somebody waits for the job; None if that cannot be seen from here.
     """
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="grb-") as folder:
         given, told = Path(folder) / "given.json", Path(folder) / "told.json"
-        order = {"store": str(store.path), "job": dict(values), "data_dir": data_dir, "memory": memory}
-        given.write_text(json.dumps({**order, "told": str(told)}))
+        order = {"store": str(store.path), "job": dict(values), "data_dir": data_dir, "told": str(told)}
+        given.write_text(json.dumps(order))
         process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(given)],
             stdin=subprocess.DEVNULL,
@@ -44,19 +52,14 @@ def attempt_alone(
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,
         )
-        sentence = kind = ""
         try:
-            code = process.wait(timeout)
-            if code == 0:
+            sentence, kind = _watched(process, start, timeout, memory, claim), "limit"
+            if not sentence and process.returncode:
+                sentence, kind = f"its process ended with exit code {process.returncode}", "died"
+            elif not sentence:
                 seconds, sentence, kind = json.loads(told.read_text())
                 return float(seconds), str(sentence), str(kind)
-            if code == OUT_OF_MEMORY and memory is not None:
-                sentence, kind = f"it took more than {memory:g} MB of memory", "memory"
-            else:
-                sentence, kind = f"its process ended with exit code {code}", "died"
-        except subprocess.TimeoutExpired:
-            sentence, kind = f"it took more than {timeout:g} seconds", "timeout"
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             sentence, kind = f"its process told nothing ({str(error)[:80]})", "died"
         finally:
             if hasattr(os, "killpg"):
@@ -65,6 +68,22 @@ def attempt_alone(
             process.kill()
             process.wait()
     return time.perf_counter() - start, sentence, kind
+
+
+def _watched(
+    process: subprocess.Popen[bytes], start: float, timeout: float | None, memory: float | None, claim: Path | None
+) -> str:
+    """Wait for the end of a process, or for a reason to end it."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GUARD)
+            return ""
+        if timeout is not None and time.perf_counter() - start > timeout:
+            return f"it took more than {timeout:g} seconds"
+        if memory is not None and resident_megabytes(process.pid) > memory:
+            return f"it took more than {memory:g} MB of memory"
+        if claim is not None and not claim.exists():
+            return "nobody waits for it any more"
 
 
 def _main(path: str) -> None:
@@ -76,7 +95,6 @@ def _main(path: str) -> None:
             time.sleep(GUARD)
             if os.getppid() != parent:
                 end_here()
-            guard_memory(order["memory"])
 
     threading.Thread(target=guard, daemon=True).start()
     from grb.graph.memory import keep_memory

@@ -9,7 +9,7 @@ from typing import Any
 from grb.errors import DataError
 from grb.pipeline.engine import POLL, Limits, worker_environment
 from grb.pipeline.pool import Answer, Do, Pool
-from grb.pipeline.serving import OUT_OF_MEMORY, guard, sentence_of
+from grb.pipeline.serving import guard, sentence_of
 
 # as for jobs: the server that forks workers imports them once, whoever is the first to need it
 PRELOAD = ("grb.pipeline.work", "torch._dynamo")
@@ -19,13 +19,13 @@ def apart(call: Callable[..., Any], *arguments: Any, limits: Limits, what: str) 
     """What a function gives; whatever goes wrong in it is a refusal here.
 
     Args:
-        call: Importable; gives something that can be pickled.
+        call: Importable; gives plain values, as JSON has them.
         arguments: Small, for they go through a pipe.
         limits: Seconds and megabytes of this call.
         what: What is dealt with, for the refusal.
     """
     with worker_environment():
-        pool = Pool(1, _serve, [limits.memory], preload=PRELOAD, timeout=limits.timeout)
+        pool = Pool(1, _serve, preload=PRELOAD, timeout=limits.timeout, memory=limits.memory)
         try:
             pool.give("call", call, arguments)
             while True:
@@ -40,7 +40,7 @@ def apart(call: Callable[..., Any], *arguments: Any, limits: Limits, what: str) 
 def _value(answer: Answer, limits: Limits, what: str) -> Any:
     if answer.late:
         raise DataError(f"{what} took more than {limits.timeout:g} seconds; if it may, allow more (--timeout)")
-    if answer.exitcode == OUT_OF_MEMORY and limits.memory is not None:
+    if answer.fat:
         raise DataError(f"{what} took more than {limits.memory:g} MB of memory; if it may, allow more (--memory)")
     if answer.exitcode is not None:
         raise DataError(f"{what} killed its process (exit code {answer.exitcode}); is there enough memory?")
@@ -50,9 +50,9 @@ def _value(answer: Answer, limits: Limits, what: str) -> Any:
     return value
 
 
-def _serve(memory: float | None) -> Do:
+def _serve() -> Do:
     """In the new process: what makes the call."""
-    threading.Thread(target=guard, args=(memory,), daemon=True).start()
+    threading.Thread(target=guard, daemon=True).start()
     return _attempt
 
 

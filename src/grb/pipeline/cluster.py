@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from grb._version import __version__
 from grb.errors import DataError, require
 from grb.pipeline.alone import attempt_alone
+from grb.pipeline.family import GUARD, resident_megabytes
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer
-from grb.pipeline.serving import GUARD, OUT_OF_MEMORY, Told, attempt, resident_megabytes, sentence_of
+from grb.pipeline.serving import Told, attempt, sentence_of
 from grb.pipeline.store import Store
 
 if TYPE_CHECKING:
@@ -270,7 +271,8 @@ def _serve(
     """Do a job, one with a user's code alone; None instead of what became of it if its inputs are not here."""
     if order.version != __version__:
         return (0.0, f"this worker has grb {__version__}, but {order.version} is needed", "DataError"), None
-    shared = (Path(order.store) / "claims" / order.token).exists()
+    token = Path(order.store) / "claims" / order.token
+    shared = token.exists()
     if not shared and parcel is None:
         return None, None
     worker = _worker_of(order.store if shared else str(_scratch(order.token)))
@@ -282,7 +284,9 @@ def _serve(
         if cause := _mark(worker.store, order, key).read_text():
             return (0.0, cause, "limit"), None
     if alone:
-        told = attempt_alone(worker.store, values, data_dir, timeout=order.timeout, memory=order.memory)
+        told = attempt_alone(
+            worker.store, values, data_dir, timeout=order.timeout, memory=order.memory, claim=token if shared else None
+        )
     else:
         with _watched(worker.store, order, key):
             told = attempt(worker, values, data_dir)
@@ -321,7 +325,7 @@ def _watched(store: Store, order: _Order, key: str) -> Iterator[None]:
                 mark = _mark(store, order, key)
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.write_text(cause)
-                os._exit(OUT_OF_MEMORY)
+                os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
     try:

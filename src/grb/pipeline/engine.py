@@ -14,7 +14,7 @@ from typing import Any, Literal
 from grb.errors import DataError, GRBError
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer, Crew, Pool
-from grb.pipeline.serving import OUT_OF_MEMORY, sentence_of, serve_store
+from grb.pipeline.serving import Told, sentence_of, serve_store
 from grb.pipeline.store import Store
 
 EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried", "elsewhere", "finishing"]
@@ -198,8 +198,8 @@ def _pool(store: Store, limits: Limits, todo: _Todo) -> Pool:
     preload = ["grb.pipeline.work"]
     if any(job.kind in ("fit", "profile") or "surrogate" in job.inputs for job in todo.waiting.values()):
         preload.append("torch._dynamo")  # imported by the first optimiser, which takes each worker seconds
-    arguments = [str(store.path.absolute()), limits.memory]
-    return Pool(limits.workers, serve_store, arguments, preload=preload, timeout=limits.timeout)
+    arguments = [str(store.path.absolute())]
+    return Pool(limits.workers, serve_store, arguments, preload=preload, timeout=limits.timeout, memory=limits.memory)
 
 
 class _Master:
@@ -274,7 +274,7 @@ class _Master:
         job = self.running.pop(key)
         if answer.late:
             self.todo.fail(key, f"it took more than {self.limits.timeout:g} seconds", kind="timeout")
-        elif answer.exitcode == OUT_OF_MEMORY and self.limits.memory is not None:
+        elif answer.fat:
             self.todo.fail(key, f"it took more than {self.limits.memory:g} MB of memory", kind="memory")
         elif not answer.begun:
             self.todo.ready.insert(0, key)
@@ -288,12 +288,21 @@ class _Master:
             else:
                 self.todo.fail(key, f"its worker died {ATTEMPTS} times", kind="died")
         else:
-            seconds, sentence, kind = answer.value
+            seconds, sentence, kind = _told(answer.value)
             if sentence:
                 self.todo.fail(key, sentence, kind=kind)
             else:
                 self.todo.finish(key, seconds)
         self.store.release(key)
+
+
+def _told(value: Any) -> Told:
+    """What a worker said of a job; a plug-in in it may have said something else."""
+    try:
+        seconds, sentence, kind = value
+        return float(seconds), str(sentence), str(kind)
+    except (TypeError, ValueError):
+        return 0.0, "its worker told nothing that can be understood", "died"
 
 
 def _brief(job: Job) -> bool:

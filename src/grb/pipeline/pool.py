@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn, Protocol
 
 from grb.errors import DataError
+from grb.pipeline.family import GUARD, resident_megabytes
 
 # what a worker's maker gives: a function from a task's arguments to its plain value
 Do = Callable[..., Any]
@@ -26,6 +28,8 @@ AHEAD = 1
 # workers in a row that may die before they are ready
 STILLBORN = 5
 JOIN = 5.0
+# bytes of one message at most
+MESSAGE = 2**20
 _MAIN = threading.Lock()
 
 
@@ -39,6 +43,7 @@ class Answer:
         exitcode: Of a worker that died; None if it gave a value.
         begun: Whether a worker that died was at this task; otherwise it was only next in line.
         late: Whether it was killed because it took too long.
+        fat: Whether it was killed because it took too much memory.
     """
 
     task: str
@@ -46,6 +51,7 @@ class Answer:
     exitcode: int | None = None
     begun: bool = True
     late: bool = False
+    fat: bool = False
 
 
 class Crew(Protocol):
@@ -71,6 +77,7 @@ class _Member:
     brief: bool = True
     ready: bool = False
     since: float = 0.0
+    said: bytes = b""
 
 
 class Pool:
@@ -86,6 +93,8 @@ class Pool:
         make: Called in every new worker with ``arguments``; gives the function that does tasks. Importable.
         preload: Modules that all workers need; imported once, before they are forked.
         timeout: Seconds from the begin of a task until its worker is killed.
+        memory: Megabytes of a worker and its children at which it is killed; looked at from here, for a task may let
+            no other thread of its worker run.
     """
 
     one_machine = True
@@ -98,8 +107,10 @@ class Pool:
         *,
         preload: Sequence[str] = (),
         timeout: float | None = None,
+        memory: float | None = None,
     ) -> None:
-        self.count, self.make, self.arguments, self.timeout = count, make, arguments, timeout
+        self.count, self.make, self.arguments = count, make, arguments
+        self.timeout, self.memory, self.looked = timeout, memory, 0.0
         # a server that has imported everything once forks workers in milliseconds, and holds no threads that a fork breaks
         self.context: Any = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
         if preload and hasattr(os, "fork"):
@@ -132,6 +143,11 @@ class Pool:
                 yield from self._hear(member)
             if member.tasks and self._left(member) <= 0:
                 yield from self._lost(member, late=True)
+        if self.memory is not None and time.monotonic() - self.looked > GUARD:
+            self.looked = time.monotonic()
+            for member in [each for each in self.members if each.tasks]:
+                if resident_megabytes(member.process.pid) > self.memory:
+                    yield from self._lost(member, fat=True)
 
     def close(self) -> None:
         """Let every worker end; those with a task are killed."""
@@ -164,7 +180,7 @@ class Pool:
 
     def _hire(self, code: str) -> _Member:
         waiting = [member for member in self.members if not member.tasks]
-        if len(waiting) >= self.count:
+        if waiting and len(self.members) >= 2 * self.count:
             self._dismiss(next((member for member in waiting if member.code), waiting[0]))
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=_serve, args=(theirs, self.make, self.arguments), daemon=True)
@@ -182,22 +198,23 @@ class Pool:
 
     def _hear(self, member: _Member) -> Iterator[Answer]:
         try:
-            while member.tasks and member.pipe.poll():  # what was said before a death counts
-                kind, value = member.pipe.recv()
+            for kind, value in _heard(member):  # what was said before a death counts
                 member.since = time.monotonic()
-                if kind == "done":
+                if kind == "done" and member.tasks:
                     yield Answer(member.tasks.popleft(), value)
                 elif kind == "ready":
                     member.ready, self.stillborn = True, 0
-                else:
+                elif kind == "broken" and not member.ready:
                     raise DataError(f"a worker could not start: {value}")
-        except (EOFError, OSError):
+        except (EOFError, OSError, TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, DataError):
+                raise
             yield from self._lost(member)
         else:
             if member.tasks and not member.process.is_alive():
                 yield from self._lost(member)
 
-    def _lost(self, member: _Member, *, late: bool = False) -> Iterator[Answer]:
+    def _lost(self, member: _Member, *, late: bool = False, fat: bool = False) -> Iterator[Answer]:
         self._dismiss(member)
         code = member.process.exitcode
         if not member.ready:
@@ -209,7 +226,7 @@ class Pool:
                 )
         for place, task in enumerate(member.tasks):
             begun = member.ready and place == 0
-            yield Answer(task, exitcode=code, begun=begun, late=late and begun)
+            yield Answer(task, exitcode=code, begun=begun, late=late and begun, fat=fat and begun)
 
     def _left(self, member: _Member) -> float:
         """Seconds until its task is late; a worker that is still starting has all the time."""
@@ -236,6 +253,30 @@ def end_here() -> NoReturn:
     os._exit(1)
 
 
+def _tell(pipe: Connection, kind: str, value: Any) -> None:
+    """A line of JSON to the parent: plain values only, which it can read without waiting for the rest or running any."""
+    line = memoryview(json.dumps([kind, value]).encode() + b"\n")
+    if os.name == "nt":
+        pipe.send_bytes(line)
+        return
+    while line:
+        line = line[os.write(pipe.fileno(), line) :]
+
+
+def _heard(member: _Member) -> Iterator[tuple[str, Any]]:
+    """All lines that a worker has told so far; a plug-in in it may have told something else."""
+    while member.pipe.poll():
+        data = member.pipe.recv_bytes() if os.name == "nt" else os.read(member.pipe.fileno(), MESSAGE)
+        if not data:
+            raise EOFError
+        *lines, member.said = (member.said + data).split(b"\n")
+        if len(member.said) > MESSAGE:
+            raise ValueError("a message without an end")
+        for line in lines:
+            kind, value = json.loads(line)
+            yield str(kind), value
+
+
 def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     with suppress(OSError):
@@ -247,13 +288,14 @@ def _serve(pipe: Connection, make: Callable[..., Do], arguments: Sequence[Any]) 
     try:
         do = make(*arguments)
     except Exception as error:
-        pipe.send(("broken", " ".join(str(error).split())[:500]))
+        _tell(pipe, "broken", " ".join(str(error).split())[:500])
         return
+    multiprocessing.current_process().daemon = False  # a task may start processes, which end with its worker
     with suppress(EOFError, OSError):  # the parent has closed the pipe, or is gone
-        pipe.send(("ready", None))
+        _tell(pipe, "ready", None)
         while True:
             given = pipe.recv()
-            pipe.send(("done", do(*given)))
+            _tell(pipe, "done", do(*given))
     end_here()  # nothing is left to clean up, and torch takes a tenth of a second for it
 
 
