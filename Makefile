@@ -53,7 +53,7 @@ browser:
 	else echo "no chromium: the tests of the page will skip"; fi
 
 # faults, kills, clusters, damaged files, and limits kept by thousands of random attacks: about an hour of CPU time
-STRESS := tests/pipeline tests/contract tests/test_fuzz.py tests/graph/test_edit.py tests/graph/test_files.py \
+STRESS := tests/pipeline tests/cli/test_environment.py tests/contract tests/test_fuzz.py tests/graph/test_edit.py tests/graph/test_files.py \
 	tests/graph/test_validate.py tests/dataset/test_storage.py tests/attack/test_incremental.py
 stress: $(VENV)/.stamp-dev
 	$(TEST_ENV) HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n $(WORKERS) -m "stress or not stress" --durations=25 $(STRESS)

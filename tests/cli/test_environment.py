@@ -19,6 +19,7 @@ repeats: 1
 training: {epochs: 1}
 """
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+LATIN = {"PYTHONIOENCODING": "latin-1"}
 
 
 @pytest.fixture
@@ -35,7 +36,10 @@ def grb(place: Path, *arguments: str, **environment: str) -> subprocess.Complete
     return subprocess.run(command, cwd=place, env={**own, **environment}, capture_output=True, check=False, timeout=300)
 
 
-@pytest.mark.parametrize("environment", [ASCII, {"PYTHONIOENCODING": "latin-1"}], ids=["C locale", "latin-1"])
+@pytest.mark.parametrize(
+    "environment",
+    [pytest.param(ASCII, id="C locale"), pytest.param(LATIN, id="latin-1", marks=pytest.mark.stress)],
+)
 def test_any_alphabet_in_names_and_any_locale(place: Path, environment: dict[str, str]) -> None:
     steps = [
         ("run", "r ö.yaml", "--store", "st ü", "--workers", "1"),

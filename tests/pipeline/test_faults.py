@@ -104,7 +104,7 @@ class Disk:
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO] if STRESS else [errno.ENOSPC])
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, 1] if STRESS else [0])
 def test_a_disk_that_fails_at_any_call_costs_a_job_at_most(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
