@@ -130,5 +130,8 @@ def test_nan_predictions_count_as_wrong(tmp_path: Path) -> None:
     study = plan(recipe(BARE, defenses=["pipeline.plugins:Nowhere"], attacks=["rnd"]))
     own = Store(tmp_path / "store")
     assert run(study.jobs.values(), own, limits=Limits(workers=0)).complete
-    cell = shown_board(study, own).cell("rnd", "pipeline.plugins:Nowhere", "full")
+    board = shown_board(study, own)
+    cell = board.cell("rnd", "pipeline.plugins:Nowhere", "full")
     assert cell is not None and cell.accuracy.mean == 0.0
+    (flag,) = [flag for flag in board.flags if "NaN" in flag]
+    assert flag == "pipeline.plugins:Nowhere gives NaN for up to 90 of 90 targets; they count as wrong"

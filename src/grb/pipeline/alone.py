@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,9 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from grb.pipeline.family import GUARD, resident_megabytes
-from grb.pipeline.pool import end_here
-from grb.pipeline.serving import Told, attempt
+from grb.pipeline.family import GUARD, end_here, kill_group, resident_megabytes
+from grb.pipeline.serving import Told, attempt, new_worker
 from grb.pipeline.store import Store
 
 
@@ -62,9 +60,7 @@ def attempt_alone(
         except (OSError, TypeError, ValueError) as error:
             sentence, kind = f"its process told nothing ({str(error)[:80]})", "died"
         finally:
-            if hasattr(os, "killpg"):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             process.kill()
             process.wait()
     return time.perf_counter() - start, sentence, kind
@@ -97,11 +93,7 @@ def _main(path: str) -> None:
                 end_here()
 
     threading.Thread(target=guard, daemon=True).start()
-    from grb.graph.memory import keep_memory
-    from grb.pipeline.work import Worker
-
-    keep_memory()
-    answer = attempt(Worker(Store(order["store"])), order["job"], order["data_dir"])
+    answer = attempt(new_worker(order["store"]), order["job"], order["data_dir"])
     Path(order["told"]).write_text(json.dumps(answer))
 
 

@@ -22,6 +22,8 @@ MAX_AUTHORS = 100
 MAX_COST = 1e30
 # single spaces, and none at the ends, so that two names that look the same are the same
 _NAMES = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9](?: ?[A-Za-z0-9._+-])*")
+# neither a path nor code that a card could have run
+_DATASETS = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # may have lines
 _PROSE = ("about", "unreliable")
 # control, format, surrogates, and ends of lines: what no reader sees
@@ -66,9 +68,7 @@ class Card:
                 f"the card's name is {short(self.name)}, but 1 to 64 letters, digits, . _ + - and single spaces are needed, "
                 "without spaces at its ends"
             )
-        if not re.fullmatch(
-            r"[a-z0-9][a-z0-9._-]{0,63}", self.dataset
-        ):  # neither a path nor code that a card could have run
+        if not _DATASETS.fullmatch(self.dataset):
             raise DataError(
                 f"the card's dataset is {short(self.dataset)}, but a name as in `grb ls datasets` is needed"
             )

@@ -22,7 +22,7 @@ from grb.pipeline.alone import attempt_alone
 from grb.pipeline.family import GUARD, resident_megabytes
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer
-from grb.pipeline.serving import Told, attempt, sentence_of
+from grb.pipeline.serving import Told, attempt, new_worker, sentence_of
 from grb.pipeline.store import Store
 
 if TYPE_CHECKING:
@@ -295,14 +295,10 @@ def _serve(
 
 def _worker_of(path: str) -> Any:
     """The worker of this thread for a store; it remembers datasets and models from job to job."""
-    from grb.graph.memory import keep_memory
-    from grb.pipeline.work import Worker
-
     known: dict[str, Any] = _WORKERS.__dict__.setdefault("known", {})
     if path not in known:
-        keep_memory()
         known.clear()
-        known[path] = Worker(Store(path))
+        known[path] = new_worker(path)
     return known[path]
 
 

@@ -1,11 +1,13 @@
-"""Memory of a process and of all that it has started, as the system tells it."""
+"""A process and all that it has started: how much memory they have, and their end."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 # seconds between two looks at a process
 GUARD = 0.25
@@ -31,3 +33,17 @@ def _resident(pid: int) -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def kill_group(leader: int) -> None:
+    """End all processes of a group, where there are groups; its leader may be gone already."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+
+
+def end_here() -> NoReturn:
+    """In a worker that nobody needs any more: end it, and whatever it has started."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        kill_group(os.getpid())
+    os._exit(1)

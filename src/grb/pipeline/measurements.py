@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -50,7 +51,7 @@ def rows(study: Study, store: Store) -> Iterator[Row]:
                 changed=record.result["changed"][mode],
                 knowledge=place.knowledge,  # type: ignore[arg-type]
                 correct=_bits(record.result["correct"].get(mode), sizes[number][mode]),
-                facts=facts,
+                facts=facts | ({"nan": silent[mode]} if (silent := record.result.get("nan")) else {}),
                 outside=place.outside,
             )
 
@@ -94,7 +95,7 @@ def board(study: Study, store: Store) -> Board:
     recipe = study.recipe
     measured = list(rows(study, store))
     total = sum(len(place.modes) for place in study.places)
-    return build_board(
+    made = build_board(
         measured,
         dataset=study.dataset.name,
         scenario=recipe.scenario,
@@ -112,6 +113,18 @@ def board(study: Study, store: Store) -> Board:
             **({"cards": {name: card.shown() for name, card in study.cards.items()}} if study.cards else {}),
         },
     )
+    return replace(made, flags=(*made.flags, *_silent(measured)))
+
+
+def _silent(measured: list[Row]) -> Iterator[str]:
+    """Which defenses say NaN."""
+    worst: dict[str, Row] = {}
+    for row in measured:
+        if row.facts.get("nan", 0) > (worst[row.defense].facts["nan"] if row.defense in worst else 0):
+            worst[row.defense] = row
+    for defense, row in worst.items():
+        of = "" if row.correct is None else f" of {len(row.correct)}"
+        yield f"{defense} gives NaN for up to {row.facts['nan']}{of} targets; they count as wrong"
 
 
 @cache

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from grb.errors import DataError
-from grb.pipeline.family import GUARD, resident_megabytes
+from grb.pipeline.family import GUARD, end_here, kill_group, resident_megabytes
 
 # what a worker's maker gives: a function from a task's arguments to its plain value
 Do = Callable[..., Any]
@@ -240,17 +240,8 @@ class Pool:
 
 def _kill(member: _Member) -> None:
     """End a worker, if it has not ended, and whatever it has started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(member.process.pid, signal.SIGKILL)
+    kill_group(member.process.pid)
     member.process.kill()
-
-
-def end_here() -> NoReturn:
-    """In a worker that nobody needs any more: end it, and whatever it has started."""
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        os.killpg(os.getpid(), signal.SIGKILL)
-    os._exit(1)
 
 
 def _tell(pipe: Connection, kind: str, value: Any) -> None:

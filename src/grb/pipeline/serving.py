@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from grb.errors import GRBError
-from grb.pipeline.family import GUARD
+from grb.pipeline.family import GUARD, end_here
 from grb.pipeline.job import Job
-from grb.pipeline.pool import Do, end_here
+from grb.pipeline.pool import Do
 from grb.pipeline.store import Store
 
 # seconds of a job, and a sentence and its kind if it failed
@@ -20,13 +20,18 @@ Told = tuple[float, str, str]
 
 def serve_store(store: str) -> Do:
     """In a new process of this machine: what does its jobs."""
+    worker = new_worker(store)
+    threading.Thread(target=guard, daemon=True).start()
+    return lambda values, data_dir: attempt(worker, values, data_dir)
+
+
+def new_worker(store: str) -> Any:
+    """What does the jobs of a store in a process that is there for nothing else."""
     from grb.graph.memory import keep_memory
     from grb.pipeline.work import Worker
 
     keep_memory()
-    worker = Worker(Store(store))
-    threading.Thread(target=guard, daemon=True).start()
-    return lambda values, data_dir: attempt(worker, values, data_dir)
+    return Worker(Store(store))
 
 
 def attempt(worker: Any, values: Mapping[str, Any], data_dir: str | None) -> Told:

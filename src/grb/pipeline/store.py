@@ -170,7 +170,7 @@ class Store:
         """Why jobs failed last; a damaged file tells nothing and is left out."""
         found = []
         for path in sorted((self.path / "failed").glob("*.json")):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError, DataError):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 if self.has(path.stem):  # done since
                     continue
                 values = json.loads(path.read_bytes())

@@ -35,12 +35,8 @@ def parse_mapping(text: str, what: str) -> dict[Any, Any]:
     """Keys and values of a YAML or JSON text."""
     try:
         values = yaml.load(text, Loader=Strict)
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-    ) as error:  # a number or a nesting without end, too
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        # a number or a nesting without end, too
         raise DataError(f"{what} is not readable YAML ({' '.join(str(error).split())[:160]})") from None
     if not isinstance(values, dict):
         raise DataError(f"{what} must be a mapping of keys to values, got {type(values).__name__}")

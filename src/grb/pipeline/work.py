@@ -151,7 +151,9 @@ class Worker:
         modes = [job.mode] if job.mode else list(dataset.split.test)
         ids = {mode: dataset.test_ids(mode) for mode in modes}
         y = dataset.labels
+        silent = {mode: int((after[own] < 0).sum()) for mode, own in ids.items()}
         return {
+            **({"nan": silent} if any(silent.values()) else {}),
             "accuracy": {mode: _share(after[own] == y[own]) for mode, own in ids.items()},
             "changed": {mode: _share(after[own] != before[own]) for mode, own in ids.items()},
             "correct": {mode: pack_bits((after[own] == y[own]).numpy()) for mode, own in ids.items()},
