@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from grb.metric import confidence_interval, mean_std
-from grb.pipeline.measurements import paper_table
+from grb.pipeline.results import paper_table
 
 ATTACKS = ("fgsm", "pgd", "tdgia")
 TABLE_13 = (

@@ -18,7 +18,7 @@ import torch
 from common import best, options, peak_gigabytes, row, sized_dataset, started, untrained
 from torch import nn
 
-from grb.attack.base import Scene, clean_labels, run_attack
+from grb.attack.base import AttackContext, clean_labels, run_attack
 from grb.attack.incremental import Rewired, full_forward
 from grb.attack.injection import FGSM, TDGIA
 from grb.attack.injection.base import _site
@@ -46,16 +46,18 @@ def main() -> None:
 
 def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Namespace) -> None:
     limits = Injection.preset(dataset.name, arguments.mode)
-    scene = Scene(dataset.attacker_view(arguments.mode), limits, model)
+    context = AttackContext(dataset.attacker_view(arguments.mode), limits, model)
     start = time.process_time()
-    rewired = Rewired(model, scene.graph)
-    labels = rewired.logits()[scene.targets].argmax(1)
+    rewired = Rewired(model, context.graph)
+    labels = rewired.logits()[context.targets].argmax(1)
     shared = time.process_time() - start
     start = time.process_time()
-    pairs = random_edges(_site(scene, GraphEdit(n=scene.graph.n).add, 0, None, None), limits.nodes, torch.Generator())
+    pairs = random_edges(
+        _site(context, GraphEdit(n=context.graph.n).add, 0, None, None), limits.nodes, torch.Generator()
+    )
     x = torch.zeros(limits.nodes, dataset.num_features)
-    edit = GraphEdit(n=scene.graph.n, add=pairs, new_x=x)
-    forward, incremental = rewired.forward(edit, scene.targets)
+    edit = GraphEdit(n=context.graph.n, add=pairs, new_x=x)
+    forward, incremental = rewired.forward(edit, context.targets)
     set_up = time.process_time() - start
     assert incremental
 
@@ -70,8 +72,8 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
     once = f"{1000 * shared:.0f} + {1000 * set_up:.0f}"
     row(**common, what="iteration incremental", cpu_ms=1000 * cheap, set_up_ms=once, ratio="", peak_gb=peak)
     if arguments.naive or size in ("cora", "flickr"):
-        new = torch.arange(scene.graph.n, edit.n_after)
-        plain = full_forward(model, scene.graph.apply(edit), new, scene.targets)
+        new = torch.arange(context.graph.n, edit.n_after)
+        plain = full_forward(model, context.graph.apply(edit), new, context.targets)
         torch.testing.assert_close(step(plain), step(forward), rtol=1e-2, atol=1e-6)
         cost = best(lambda: step(plain), 2, cpu=True)
         gain = f"{cost / cheap:.0f}x"
@@ -87,20 +89,20 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
 
 def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
     limits = Injection.preset(dataset.name, mode)
-    scene = Scene(dataset.attacker_view(mode), limits, model, "white-box")
-    common = {"size": size, "mode": mode, "nodes": limits.nodes, "targets": len(scene.targets)}
+    context = AttackContext(dataset.attacker_view(mode), limits, model, "white-box")
+    common = {"size": size, "mode": mode, "nodes": limits.nodes, "targets": len(context.targets)}
     attacks = {}
     if size == "cora":
         attacks = {"FGSM 100 iterations": FGSM(n_epoch=100), "TDGIA 5 x 100": TDGIA(n_epoch=100)}
     if size == "flickr":
         attacks = {"FGSM 10 iterations": FGSM(n_epoch=10)}
     for what, attack in attacks.items():
-        seconds = best(lambda: run_attack(attack, scene, seed=0), 3, cpu=True)
+        seconds = best(lambda: run_attack(attack, context, seed=0), 3, cpu=True)
         row(**common, what=what, cpu_ms=1000 * seconds, set_up_ms="", ratio="", peak_gb=peak_gigabytes())
     if size == "flickr":
-        logits, labels = clean_labels(scene)
-        probs = torch.softmax(logits[scene.targets], dim=1)
-        site = _site(scene, GraphEdit(n=scene.graph.n).add, 0, labels, probs)
+        logits, labels = clean_labels(context)
+        probs = torch.softmax(logits[context.targets], dim=1)
+        site = _site(context, GraphEdit(n=context.graph.n).add, 0, labels, probs)
         seconds = best(lambda: defective_edges(site, limits.nodes // 5, torch.Generator()), 3, cpu=True)
         row(
             **common,

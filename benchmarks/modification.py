@@ -24,7 +24,7 @@ import torch
 from common import best, options, peak_gigabytes, row, sized_dataset, started, untrained
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, Scene, run_attack
+from grb.attack.base import Attack, AttackContext, run_attack
 from grb.attack.modification import FGA, FLIP, GRBCD, NEA, PRBCD, STACK, Metattack
 from grb.dataset import Dataset
 from grb.graph import Graph, convert
@@ -51,15 +51,15 @@ def main() -> None:
 
 def whole(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Namespace) -> None:
     """Whole attacks; ``aim`` is what they should take at most."""
-    scene = Scene(dataset.attacker_view("full"), Modification(edges=BUDGET), model, "white-box")
-    n, x = scene.graph.n, dataset.features
+    context = AttackContext(dataset.attacker_view("full"), Modification(edges=BUDGET), model, "white-box")
+    n, x = context.graph.n, dataset.features
     cases: list[tuple[str, Attack, float | str, str, Callable[[], object] | None]] = [
-        ("STACK", STACK(), 0.5, "all eigenvalues once", partial(spectrum, scene.graph)),
-        ("NEA", NEA(), 4.0, "all eigenvalues once", partial(spectrum, scene.graph)),
+        ("STACK", STACK(), 0.5, "all eigenvalues once", partial(spectrum, context.graph)),
+        ("NEA", NEA(), 4.0, "all eigenvalues once", partial(spectrum, context.graph)),
         ("FLIP deg", FLIP(flip_type="deg"), "", "", None),
-        ("FLIP bet", FLIP(flip_type="bet"), 1.5, "networkx betweenness", partial(networkx_betweenness, scene.graph)),
+        ("FLIP bet", FLIP(flip_type="bet"), 1.5, "networkx betweenness", partial(networkx_betweenness, context.graph)),
         ("FLIP eigen", FLIP(flip_type="eigen"), "", "", None),
-        ("FGA exact", FGA(), 15.0, f"{BUDGET} dense gradients", partial(dense_gradients, model, scene.graph, x)),
+        ("FGA exact", FGA(), 15.0, f"{BUDGET} dense gradients", partial(dense_gradients, model, context.graph, x)),
         ("FGA refresh=8", FGA(refresh=8), 3.0, "", None),
         (
             "PR-BCD 10 epochs",
@@ -75,7 +75,7 @@ def whole(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Nam
     for name, attack, aim, peer, naive in cases:
         if arguments.only and arguments.only.lower() not in name.lower():
             continue
-        seconds = best(lambda: run_attack(attack, scene, seed=0), arguments.repeats, cpu=True)
+        seconds = best(lambda: run_attack(attack, context, seed=0), arguments.repeats, cpu=True)
         common = {"size": size, "nodes": n, "budget": BUDGET, "what": name, "cpu_s": seconds, "aim_s": aim}
         taken = once(naive) if arguments.naive and naive is not None else None
         ratio = "" if taken is None else f"{taken / seconds:.0f}x"
@@ -85,20 +85,20 @@ def whole(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Nam
 def epochs(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Namespace) -> None:
     """Seconds of one more epoch."""
     threat = Modification(edge_ratio=0.05)
-    scene = Scene(dataset.attacker_view("full"), threat, model, "white-box")
+    context = AttackContext(dataset.attacker_view("full"), threat, model, "white-box")
     makers: dict[str, Callable[[int], Attack]] = {
         "PR-BCD": lambda count: PRBCD(
             n_epoch=count, n_epoch_resampling=1.0, search_space_size=BLOCK, max_final_samples=1
         ),
         "GR-BCD": lambda count: GRBCD(n_epoch=count, search_space_size=BLOCK),
     }
-    floors = {name: products_of_an_epoch(model, scene.graph, judged=name == "PR-BCD") for name in makers}
+    floors = {name: products_of_an_epoch(model, context.graph, judged=name == "PR-BCD") for name in makers}
     for name, maker in makers.items():
         if arguments.only and arguments.only.lower() not in name.lower():
             continue
-        taken = {count: once(partial(run_attack, maker(count), scene, seed=0)) for count in (1, 2)}
+        taken = {count: once(partial(run_attack, maker(count), context, seed=0)) for count in (1, 2)}
         seconds = taken[2] - taken[1]
-        common = {"size": size, "nodes": scene.graph.n, "budget": threat.budget(scene.graph)}
+        common = {"size": size, "nodes": context.graph.n, "budget": threat.budget(context.graph)}
         row(
             **common,
             what=f"{name} epoch",

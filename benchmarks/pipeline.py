@@ -23,7 +23,7 @@ from grb.errors import MissingDataset
 from grb.pipeline import Job, Limits, Store, Study, board, plan, read_recipe, run
 from grb.pipeline.bundle import merge
 from grb.pipeline.recipe import parse_recipe
-from grb.pipeline.work import Worker
+from grb.pipeline.worker import Worker
 
 RECIPE = "dataset: synth-tiny\nattacks: [rnd]\nrepeats: {repeats}\ntraining: {{epochs: 1}}\n"
 # jobs in which a worker loads the dataset and warms up

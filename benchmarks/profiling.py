@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from grb.dataset import Dataset, load_dataset
 from grb.graph.memory import keep_memory
-from grb.model.profiling import Blueprint, Profiler, build_profiler, profiler
+from grb.model.profiling import ProfilingConfig, ProfilingGNN, build_profiler, profiler
 from grb.trainer.batches import Batch
 from grb.trainer.objective import Objective
 from grb.trainer.profile import _Batched, _epoch, _Whole
@@ -31,7 +31,7 @@ LIMITS = {("enzymes", "gcn"): 0.35, ("citationfull-dblp", "gcn"): 0.45}
 class Steps:
     """A dataset with a model, one epoch at a time."""
 
-    def __init__(self, dataset: Dataset, chosen: Profiler) -> None:
+    def __init__(self, dataset: Dataset, chosen: ProfilingConfig) -> None:
         self.chosen = chosen
         self.generator = torch.Generator().manual_seed(0)
         self.objective = Objective.of(dataset.labels, dataset.num_classes)
@@ -62,7 +62,7 @@ class Steps:
 
 
 @torch.no_grad()
-def products(model: Blueprint, batch: Batch) -> None:
+def products(model: ProfilingGNN, batch: Batch) -> None:
     """What no implementation of these layers can leave out, on zeros of the right shapes."""
     n, width = batch.x.shape[0], model.hidden.weight.shape[0]
     h, weight = torch.zeros(n, width), model.convs[0].linear.weight

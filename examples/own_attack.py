@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 import grb
-from grb.attack import Scene
+from grb.attack import AttackContext
 from grb.errors import BudgetError
 from grb.graph import GraphEdit
 from grb.model.base import predict
@@ -24,13 +24,13 @@ class Impostors:
     extra: int = 0
     version = 1
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        graph, limits, targets = scene.graph, scene.injection, scene.targets
-        guess = predict(scene.model, graph).argmax(1)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        graph, limits, targets = context.graph, context.injection, context.targets
+        guess = predict(context.model, graph).argmax(1)
         width = min(limits.edges_per_node + self.extra, len(targets))
         ends, rows = [], []
         for node in range(limits.nodes):
-            looks = node % scene.view.num_classes
+            looks = node % context.view.num_classes
             rows.append((graph.x[guess == looks].mean(0) - graph.x.mean(0)).sign() * limits.feature_range[1])
             others = torch.cat([targets[guess[targets] != looks], targets[guess[targets] == looks]])
             start = node * width % len(others)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 import grb
-from grb.attack.injection import FGSM, Site
+from grb.attack.injection import FGSM, TargetState
 from grb.attack.injection.edges import defective_edges, random_edges
 
 
-def most_confident(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def most_confident(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Join the targets that the model is surest about, in turn, so that no one is joined twice before all are."""
     assert site.probs is not None
     order = site.probs.max(dim=1).values.argsort(descending=True)

@@ -30,8 +30,8 @@ from grb.graph import GraphEdit
 from grb.leaderboard import export
 from grb.pipeline import Limits, Store, bundle, plan, run
 from grb.pipeline.card import read_card
-from grb.pipeline.measurements import board
 from grb.pipeline.recipe import parse_recipe, read_recipe
+from grb.pipeline.results import board
 from grb.taxonomy.read import read_groups, read_models, read_profiles
 from grb.trainer.checkpoint import load_model, save_model
 

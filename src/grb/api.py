@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from grb import metric
-from grb.attack.base import Attack, AttackResult, Knowledge, Scene, Step
+from grb.attack.base import Attack, AttackContext, AttackResult, Knowledge, Step
 from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack, default_threat
 from grb.dataset import DIFFICULTIES, Dataset
@@ -192,8 +192,8 @@ def run_attack(
     if model is not None:
         check_task(model, dataset)
     limits = threat if threat is not None else default_threat(made, dataset, mode)
-    scene = Scene(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
-    return run_checked(made, scene, seed=seed)
+    context = AttackContext(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
+    return run_checked(made, context, seed=seed)
 
 
 def load_model(

@@ -128,7 +128,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             ("robustgcn", "rgcn"),
         ),
         "gcnguard": Entry(
-            "grb.defense.gnnguard:GCNGuard", "defense: edges weighed by likeness (Zhang and Zitnik 2020)"
+            "grb.defense.gnnguard:GCNGuard", "defense: edges weighed by similarity (Zhang and Zitnik 2020)"
         ),
         "gatguard": Entry(
             "grb.defense.gnnguard:GATGuard", "defense: GAT with GNNGuard's weights (Zhang and Zitnik 2020)"
@@ -297,10 +297,10 @@ def _defended(name: str) -> tuple[str, str] | None:
     return (model, part) if model and known and part not in model.split("-") else None
 
 
-def undefended(name: str) -> str:
+def base_model_name(name: str) -> str:
     """A model's name without its preprocess parts.
 
-    >>> undefended("gat-transform-jaccard"), undefended("gcn-svd")
+    >>> base_model_name("gat-transform-jaccard"), base_model_name("gcn-svd")
     ('gat', 'gcn-svd')
     """
     while parts := _defended(name):
@@ -329,10 +329,10 @@ def resolve(kind: str, name: str) -> Any:
 
 
 @cache
-def foreign(kind: str, name: str) -> bool:
+def is_third_party(kind: str, name: str) -> bool:
     """Whether a name leads to code that is not ours.
 
-    >>> foreign("model", "gat-jaccard+at"), foreign("model", "my_package.models:Net+ln")
+    >>> is_third_party("model", "gat-jaccard+at"), is_third_party("model", "my_package.models:Net+ln")
     (False, True)
     """
     base, targets = name, []

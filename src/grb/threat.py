@@ -17,7 +17,7 @@ from torch import Tensor
 from grb.catalogue import preset
 from grb.errors import BudgetError, DataError, UnknownName
 from grb.graph import Graph, GraphEdit
-from grb.graph.pieces import alone, pieces
+from grb.graph.batching import alone, pieces
 
 # float32 rounds 0.94 to 0.93999999762; a limit is kept if it is kept up to this (relative to limits above one)
 TOLERANCE = 1e-6

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import grb
-from attack.scenes import same_edit
-from grb.attack.base import Scene, Step, run_attack
+from attack.contexts import same_edit
+from grb.attack.base import AttackContext, Step, run_attack
 from grb.attack.build import build_attack, default_threat
 from grb.attack.graphs import node_types, together
 from grb.attack.losses import margin
@@ -22,8 +22,8 @@ from grb.dataset.scheme import Folds
 from grb.dataset.view import View
 from grb.errors import BudgetError, DataError
 from grb.graph import CSR, Graph, GraphEdit
+from grb.graph.batching import alone, joined, pieces
 from grb.graph.edit import sparse_features
-from grb.graph.pieces import alone, joined, pieces
 from grb.model.base import predict
 from grb.model.pooled import Pooled, pooled
 from grb.threat import Injection, Modification, Threat
@@ -49,10 +49,10 @@ def typed_collection(graphs: int, seed: int) -> Graph:
     return graph.with_features(torch.eye(5)[types])
 
 
-def scene_of(graph: Graph, targets: list[int], model: nn.Module | None, threat: Threat) -> Scene:
+def scene_of(graph: Graph, targets: list[int], model: nn.Module | None, threat: Threat) -> AttackContext:
     none = torch.empty(0, dtype=torch.int64)
     view = View(graph, none, none, torch.tensor(targets), torch.arange(graph.num_graphs), 3, inductive=False)
-    return Scene(view, threat, model, "white-box")
+    return AttackContext(view, threat, model, "white-box")
 
 
 @pytest.mark.parametrize("name", [*MODIFICATIONS, *INJECTIONS])
@@ -67,9 +67,9 @@ def test_every_attack_keeps_the_limits_of_every_graph(name: str) -> None:
         threat: Threat = Injection(nodes, edges, (0.0, 1.0))
         if name in MODIFICATIONS:
             threat = Modification(edge_ratio=ratio, feature_nodes=nodes, feature_range=(0.0, 1.0))
-        scene = scene_of(graph, targets, victim(), threat)
-        result = run_attack(attack_of(name), scene, seed=seed)
-        assert same_edit(result.edit, run_attack(attack_of(name), scene, seed=seed).edit)
+        context = scene_of(graph, targets, victim(), threat)
+        result = run_attack(attack_of(name), context, seed=seed)
+        assert same_edit(result.edit, run_attack(attack_of(name), context, seed=seed).edit)
         owner = graph.owner
         after = graph.apply(result.edit)
         assert not after.adj.crosses(after.owner) and after.num_graphs == 4
@@ -96,8 +96,8 @@ def test_a_budget_of_one_edge_against_all_flips(base: str) -> None:
     """PR-BCD on all pairs turns every graph that one flip can turn, and loses little of what the best flip would gain."""
     graph = random_collection(6, 4)
     model = victim(base)
-    scene = scene_of(graph, [*range(6)], model, Modification(edges=1))
-    found = pieces(graph, run_attack(attack_of("pr-bcd", 20), scene, seed=0).edit)
+    context = scene_of(graph, [*range(6)], model, Modification(edges=1))
+    found = pieces(graph, run_attack(attack_of("pr-bcd", 20), context, seed=0).edit)
     gains = []
     for k in range(6):
         own = alone(graph, k)
@@ -161,8 +161,8 @@ class Crossing:
 
     scenario = "modification"
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        return GraphEdit(n=scene.graph.n, add=torch.tensor([[0], [scene.graph.n - 1]]))
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        return GraphEdit(n=context.graph.n, add=torch.tensor([[0], [context.graph.n - 1]]))
 
 
 def test_the_whole_edit_is_checked_graph_by_graph() -> None:
@@ -210,13 +210,13 @@ def test_an_attack_that_overspends_in_one_graph_is_refused() -> None:
     graph = random_collection(3, 7)
     empty = Graph(graph.adj.subgraph(torch.arange(graph.n)), graph.x, graph.y, graph.ptr)
     for budget, refused in ((1, False), (0, True)):
-        scene = scene_of(empty, [k for k in range(3) if fits(empty, k)], None, Modification(edges=budget))
-        assert len(scene.targets)
+        context = scene_of(empty, [k for k in range(3) if fits(empty, k)], None, Modification(edges=budget))
+        assert len(context.targets)
         if refused:
             with pytest.raises(BudgetError, match="1 edges are changed, but the threat model allows 0"):
-                run_attack(Crossing(), scene, seed=0)
+                run_attack(Crossing(), context, seed=0)
         else:
-            assert run_attack(Crossing(), scene, seed=0).budget["most_edges_per_graph"] == 1
+            assert run_attack(Crossing(), context, seed=0).budget["most_edges_per_graph"] == 1
 
 
 def fits(graph: Graph, number: int) -> bool:

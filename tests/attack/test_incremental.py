@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from attack.scenes import graph_of, random_graph, same_edit, scene_of
+from attack.contexts import graph_of, random_graph, same_edit, scene_of
 from grb.attack import run_attack
 from grb.attack.incremental import Rewired, forward_of_features
 from grb.attack.injection import FGSM
@@ -109,9 +109,9 @@ SCENES: dict[str, tuple[list[tuple[int, int]], int, list[int]]] = {
 }
 
 
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES.keys())
-def test_equals_the_full_forward_pass(model: GraphModel, scene: tuple[list[tuple[int, int]], int, list[int]]) -> None:
-    pairs, new, targets = scene
+@pytest.mark.parametrize("context", SCENES.values(), ids=SCENES.keys())
+def test_equals_the_full_forward_pass(model: GraphModel, context: tuple[list[tuple[int, int]], int, list[int]]) -> None:
+    pairs, new, targets = context
     graph, varying = attacked(PATH, pairs, new)
     compare(model, graph, varying, torch.tensor(targets))
 
@@ -166,8 +166,8 @@ def test_weighted_graphs_too(model: GraphModel) -> None:
 
 def test_no_gradients_reach_the_weights() -> None:
     model = make(MODELS[0])
-    scene = scene_of(PATH, [0, 1], model)
-    run_attack(FGSM(n_epoch=3), scene, seed=0)
+    context = scene_of(PATH, [0, 1], model)
+    run_attack(FGSM(n_epoch=3), context, seed=0)
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
 
 

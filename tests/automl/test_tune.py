@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import grb
-from grb.automl import AutoTrainer, Tuned, default_space, recipe_of, space_of, tune
+from grb.automl import AutoTrainer, TuningResult, default_space, recipe_of, space_of, tune
 from grb.automl.space import settings_of
 from grb.dataset import Dataset
 from grb.errors import DataError, GRBError
 from grb.model.torch import GCN
+from grb.pipeline.plan import plan
 from grb.pipeline.recipe import parse_recipe
-from grb.pipeline.study import plan
 from grb.visualise import draw_search, search
 
 pytest.importorskip("optuna", reason="needs optuna: pip install optuna")
@@ -36,7 +36,7 @@ def dataset() -> Dataset:
     return grb.load_dataset("synth-tiny")
 
 
-def values(found: Tuned) -> list[tuple[Any, ...]]:
+def values(found: TuningResult) -> list[tuple[Any, ...]]:
     return [(dict(each.values), each.score, each.state) for each in found.tried]
 
 

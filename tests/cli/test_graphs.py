@@ -82,7 +82,7 @@ def test_bad_combinations_get_one_sentence(grb, models, tmp_path, monkeypatch, w
 
 def test_figures_of_nodes_are_left_out_with_a_reason(grb_json, tmp_path):
     from grb.pipeline import Recipe, Spec, Store, plan
-    from grb.pipeline.work import Worker
+    from grb.pipeline.worker import Worker
 
     recipe = tmp_path / "few.yaml"
     recipe.write_text(

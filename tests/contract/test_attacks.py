@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import grb
-from attack.scenes import degrees_of, random_graph, same_edit, scene_of, scenes, victim
-from grb.attack import Attack, AttackResult, Scene, Step, run_attack
+from attack.contexts import degrees_of, random_graph, same_edit, scene_of, scenes, victim
+from grb.attack import Attack, AttackContext, AttackResult, Step, run_attack
 from grb.attack.base import AttackError
 from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
@@ -78,42 +78,42 @@ def test_promises(option: tuple[str, dict[str, Any]]) -> None:
     attack = make(option)
 
     @CASES
-    @given(scene=scenes(), seed=st.integers(0, 2**31), training=st.booleans())
-    def holds(scene: Scene, seed: int, training: bool) -> None:
-        assert scene.model is not None
-        scene.model.train(training)
-        before = frozen(scene.model, scene.graph)
-        result = run_attack(attack, scene, seed=seed)
-        assert unchanged(before, frozen(scene.model, scene.graph))
-        kept_the_budget(result.edit, scene)
+    @given(context=scenes(), seed=st.integers(0, 2**31), training=st.booleans())
+    def holds(context: AttackContext, seed: int, training: bool) -> None:
+        assert context.model is not None
+        context.model.train(training)
+        before = frozen(context.model, context.graph)
+        result = run_attack(attack, context, seed=seed)
+        assert unchanged(before, frozen(context.model, context.graph))
+        kept_the_budget(result.edit, context)
         if option[0] in FULL_DEGREE:
-            full = min(scene.injection.edges_per_node, len(scene.targets))
-            expected = [full] * scene.injection.nodes if full else []
+            full = min(context.injection.edges_per_node, len(context.targets))
+            expected = [full] * context.injection.nodes if full else []
             assert degrees_of(result.edit) == expected
         # pseudo-labels and gradients come from evaluation mode, whatever mode the model is in
-        scene.model.train(not training)
-        assert same_edit(result.edit, run_attack(attack, scene, seed=seed).edit)
+        context.model.train(not training)
+        assert same_edit(result.edit, run_attack(attack, context, seed=seed).edit)
 
     holds()
 
 
-def kept_the_budget(edit: GraphEdit, scene: Scene) -> None:
+def kept_the_budget(edit: GraphEdit, context: AttackContext) -> None:
     """Counted here once more, without the threat model's own code."""
-    threat, n = scene.injection, scene.graph.n
+    threat, n = context.injection, context.graph.n
     assert edit.n == n and edit.cut == 0 and not edit.drop.numel() and edit.set_ids is None
     assert edit.num_new <= threat.nodes and max(degrees_of(edit), default=0) <= threat.edges_per_node
     touched = edit.add[edit.add < n].tolist()
-    assert (edit.add[1] >= n).all() and set(touched) <= set(scene.targets.tolist())
+    assert (edit.add[1] >= n).all() and set(touched) <= set(context.targets.tolist())
     if edit.new_x is not None:
         low, high = (torch.tensor(end) for end in threat.feature_range)
         assert edit.new_x.isfinite().all() and (edit.new_x >= low).all() and (edit.new_x <= high).all()
-    attacked = scene.graph.apply(edit)
+    attacked = context.graph.apply(edit)
     clean = attacked.subgraph(torch.arange(n))
-    assert clean.fingerprint() == scene.graph.fingerprint()
+    assert clean.fingerprint() == context.graph.fingerprint()
 
 
 @pytest.mark.parametrize(
-    "scene",
+    "context",
     [
         scene_of(random_graph(6), [0, 1], victim("gcn", 2), nodes=0, edges=5),
         scene_of(random_graph(6), [0, 1], victim("gcn", 2), nodes=5, edges=0),
@@ -121,24 +121,24 @@ def kept_the_budget(edit: GraphEdit, scene: Scene) -> None:
     ],
     ids=["no nodes", "no edges", "no targets"],
 )
-def test_zero_budget_changes_nothing(option: tuple[str, dict[str, Any]], scene: Scene) -> None:
-    result = run_attack(make(option), scene, seed=0)
+def test_zero_budget_changes_nothing(option: tuple[str, dict[str, Any]], context: AttackContext) -> None:
+    result = run_attack(make(option), context, seed=0)
     assert result.edit.is_empty and result.steps == ()
-    assert scene.graph.apply(result.edit).fingerprint() == scene.graph.fingerprint()
+    assert context.graph.apply(result.edit).fingerprint() == context.graph.fingerprint()
 
 
 def test_another_seed_gives_another_edit(option: tuple[str, dict[str, Any]]) -> None:
-    scene = scene_of(random_graph(30), range(20), victim("gcn", 4), nodes=4, edges=3)
-    edits = [run_attack(make(option), scene, seed=seed).edit for seed in range(4)]
+    context = scene_of(random_graph(30), range(20), victim("gcn", 4), nodes=4, edges=3)
+    edits = [run_attack(make(option), context, seed=seed).edit for seed in range(4)]
     assert not any(same_edit(a, b) for place, a in enumerate(edits) for b in edits[:place])
 
 
 def test_the_global_random_state_does_not_matter(option: tuple[str, dict[str, Any]]) -> None:
-    scene = scene_of(random_graph(30), range(20), victim("gcn", 4), nodes=4, edges=3)
+    context = scene_of(random_graph(30), range(20), victim("gcn", 4), nodes=4, edges=3)
     edits = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        edits.append(run_attack(make(option), scene, seed=0).edit)
+        edits.append(run_attack(make(option), context, seed=0).edit)
     assert same_edit(*edits)
 
 
@@ -146,9 +146,10 @@ def test_pseudo_labels_come_from_evaluation_mode(option: tuple[str, dict[str, An
     """The original predicts before it calls eval(): dropout then flips half of the labels."""
     generator = torch.Generator().manual_seed(0)
     model = GCN(3, 4, hidden_features=[8, 8], dropout=0.9, generator=generator)
-    scene = scene_of(random_graph(30), range(20), model, nodes=4, edges=3)
+    context = scene_of(random_graph(30), range(20), model, nodes=4, edges=3)
     edits = [
-        run_attack(make(option), Scene(scene.view, scene.threat, model.train(mode)), seed=0) for mode in (False, True)
+        run_attack(make(option), AttackContext(context.view, context.threat, model.train(mode)), seed=0)
+        for mode in (False, True)
     ]
     assert same_edit(edits[0].edit, edits[1].edit) and edits[0].steps == edits[1].steps
 
@@ -175,8 +176,8 @@ def test_labels_of_test_nodes_do_not_matter(option: tuple[str, dict[str, Any]]) 
 
 def test_every_step_is_recorded(option: tuple[str, dict[str, Any]]) -> None:
     seen: list[Step] = []
-    scene = scene_of(random_graph(30), range(20), victim("gcn", 4), 4, 3, knowledge="white-box", on_step=seen.append)
-    result = run_attack(make(option, steps=3), scene, seed=5)
+    context = scene_of(random_graph(30), range(20), victim("gcn", 4), 4, 3, knowledge="white-box", on_step=seen.append)
+    result = run_attack(make(option, steps=3), context, seed=5)
     rounds = 4 if option[0] == "tdgia" and not option[1] else 1
     assert len(result.steps) == (0 if option[0] == "rnd" else 3 * rounds)
     assert result.steps == tuple(seen)
@@ -188,70 +189,70 @@ def test_every_step_is_recorded(option: tuple[str, dict[str, Any]]) -> None:
 
 
 def test_only_attacks_without_gradients_run_without_a_model(option: tuple[str, dict[str, Any]]) -> None:
-    scene = scene_of(random_graph(8), range(4), None)
+    context = scene_of(random_graph(8), range(4), None)
     if option[0] == "rnd":
-        assert run_attack(make(option), scene, seed=0).knowledge == "none"
+        assert run_attack(make(option), context, seed=0).knowledge == "none"
     else:
         with pytest.raises(DataError, match="this attack needs a model"):
-            run_attack(make(option), scene, seed=0)
+            run_attack(make(option), context, seed=0)
 
 
 def test_a_modification_threat_is_refused_by_injection_attacks(option: tuple[str, dict[str, Any]]) -> None:
-    scene = scene_of(random_graph(8), range(4), victim("gcn", 2))
+    context = scene_of(random_graph(8), range(4), victim("gcn", 2))
     with pytest.raises(DataError, match="needs an Injection threat model, got Modification"):
-        run_attack(make(option), Scene(scene.view, Modification(edges=3), scene.model), seed=0)
+        run_attack(make(option), AttackContext(context.view, Modification(edges=3), context.model), seed=0)
 
 
 # ---------------------------------------------------------------- attacks that break the rules
 
 
-def good_edit(scene: Scene) -> GraphEdit:
-    return GraphEdit(n=scene.graph.n, add=torch.tensor([[0], [scene.graph.n]]), new_x=torch.zeros(1, 3))
+def good_edit(context: AttackContext) -> GraphEdit:
+    return GraphEdit(n=context.graph.n, add=torch.tensor([[0], [context.graph.n]]), new_x=torch.zeros(1, 3))
 
 
-def features(scene: Scene) -> Tensor:
-    assert isinstance(scene.graph.x, Tensor)
-    return scene.graph.x
+def features(context: AttackContext) -> Tensor:
+    assert isinstance(context.graph.x, Tensor)
+    return context.graph.x
 
 
-def weight(scene: Scene) -> Tensor:
-    return next(scene.surrogate().parameters())
+def weight(context: AttackContext) -> Tensor:
+    return next(context.surrogate().parameters())
 
 
-def leave_gradients(scene: Scene) -> None:
-    model = scene.surrogate().requires_grad_(True)
-    model(scene.graph.x, model.prepare(scene.graph.adj)).sum().backward()  # type: ignore[operator]
+def leave_gradients(context: AttackContext) -> None:
+    model = context.surrogate().requires_grad_(True)
+    model(context.graph.x, model.prepare(context.graph.adj)).sum().backward()  # type: ignore[operator]
     model.requires_grad_(False)
 
 
-def replace_weight(scene: Scene) -> None:
-    model = scene.surrogate()
+def replace_weight(context: AttackContext) -> None:
+    model = context.surrogate()
     name, old = next(iter(model.named_parameters()))
     owner = model.get_submodule(name.rpartition(".")[0])
     setattr(owner, name.rpartition(".")[2], nn.Parameter(torch.zeros_like(old), requires_grad=False))
 
 
-CHANGES: dict[str, Callable[[Scene], Any]] = {
-    "features in place": lambda scene: features(scene).add_(1),
-    "features through numpy": lambda scene: features(scene).numpy().__setitem__((0, 0), 7.0),
-    "features through .data": lambda scene: features(scene).data.mul_(2),
-    "two rows of features swapped": lambda scene: features(scene).data.copy_(features(scene).data.flip(0)),
-    "features asked for gradients": lambda scene: features(scene).requires_grad_(),
-    "edges": lambda scene: scene.graph.adj.pattern.indices.numpy().__setitem__(0, 5),
-    "targets": lambda scene: scene.targets.zero_(),
-    "weights in place": lambda scene: weight(scene).add_(1),
-    "weights through .data": lambda scene: weight(scene).data.add_(1),
+CHANGES: dict[str, Callable[[AttackContext], Any]] = {
+    "features in place": lambda context: features(context).add_(1),
+    "features through numpy": lambda context: features(context).numpy().__setitem__((0, 0), 7.0),
+    "features through .data": lambda context: features(context).data.mul_(2),
+    "two rows of features swapped": lambda context: features(context).data.copy_(features(context).data.flip(0)),
+    "features asked for gradients": lambda context: features(context).requires_grad_(),
+    "edges": lambda context: context.graph.adj.pattern.indices.numpy().__setitem__(0, 5),
+    "targets": lambda context: context.targets.zero_(),
+    "weights in place": lambda context: weight(context).add_(1),
+    "weights through .data": lambda context: weight(context).data.add_(1),
     "weights replaced": replace_weight,
-    "weights asked for gradients": lambda scene: weight(scene).requires_grad_(),
+    "weights asked for gradients": lambda context: weight(context).requires_grad_(),
     "gradients": leave_gradients,
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_an_attack_that_changes_what_it_was_lent_is_refused(change: Callable[[Scene], Any]) -> None:
-    def attack(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        change(scene)
-        return good_edit(scene)
+def test_an_attack_that_changes_what_it_was_lent_is_refused(change: Callable[[AttackContext], Any]) -> None:
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        change(context)
+        return good_edit(context)
 
     model = GCN(3, 2, hidden_features=[4])
     model.train()
@@ -260,28 +261,28 @@ def test_an_attack_that_changes_what_it_was_lent_is_refused(change: Callable[[Sc
     assert model.training
 
 
-def over_budget(scene: Scene) -> GraphEdit:
-    return GraphEdit(n=scene.graph.n, new_x=torch.zeros(scene.injection.nodes + 1, 3))
+def over_budget(context: AttackContext) -> GraphEdit:
+    return GraphEdit(n=context.graph.n, new_x=torch.zeros(context.injection.nodes + 1, 3))
 
 
-def too_many_edges(scene: Scene) -> GraphEdit:
-    ends = torch.arange(scene.injection.edges_per_node + 1)
-    return GraphEdit(n=scene.graph.n, add=torch.stack([ends, ends * 0 + scene.graph.n]), new_x=torch.zeros(1, 3))
+def too_many_edges(context: AttackContext) -> GraphEdit:
+    ends = torch.arange(context.injection.edges_per_node + 1)
+    return GraphEdit(n=context.graph.n, add=torch.stack([ends, ends * 0 + context.graph.n]), new_x=torch.zeros(1, 3))
 
 
-def nan_features(scene: Scene) -> GraphEdit:
-    return GraphEdit(n=scene.graph.n, new_x=torch.full((1, 3), torch.nan))
+def nan_features(context: AttackContext) -> GraphEdit:
+    return GraphEdit(n=context.graph.n, new_x=torch.full((1, 3), torch.nan))
 
 
-def nan_later(scene: Scene) -> GraphEdit:
-    edit = good_edit(scene)
+def nan_later(context: AttackContext) -> GraphEdit:
+    edit = good_edit(context)
     assert edit.new_x is not None
     edit.new_x[0, 0] = torch.nan
     return edit
 
 
-def same_edge_twice(scene: Scene) -> GraphEdit:
-    edit = good_edit(scene)
+def same_edge_twice(context: AttackContext) -> GraphEdit:
+    edit = good_edit(context)
     object.__setattr__(edit, "add", edit.add.repeat(1, 2))
     return edit
 
@@ -292,8 +293,8 @@ class Lying(GraphEdit):
         return 1
 
 
-def lying(scene: Scene) -> GraphEdit:
-    return Lying(n=scene.graph.n, new_x=torch.zeros(9, 3))
+def lying(context: AttackContext) -> GraphEdit:
+    return Lying(n=context.graph.n, new_x=torch.zeros(9, 3))
 
 
 @pytest.mark.parametrize(
@@ -305,15 +306,15 @@ def lying(scene: Scene) -> GraphEdit:
         (nan_later, DataError, "must be finite"),
         (same_edge_twice, DataError, "twice"),
         (lying, BudgetError, "9 nodes are injected"),
-        (lambda scene: np.zeros((9, 9)), AttackError, "returned a ndarray, but a GraphEdit is needed"),
-        (lambda scene: None, AttackError, "returned a NoneType, but a GraphEdit is needed"),
+        (lambda context: np.zeros((9, 9)), AttackError, "returned a ndarray, but a GraphEdit is needed"),
+        (lambda context: None, AttackError, "returned a NoneType, but a GraphEdit is needed"),
     ],
 )
 def test_an_attack_that_returns_something_else_is_refused(
-    answer: Callable[[Scene], Any], error: type[Exception], sentence: str
+    answer: Callable[[AttackContext], Any], error: type[Exception], sentence: str
 ) -> None:
-    def attack(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        return answer(scene)
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        return answer(context)
 
     with pytest.raises(error, match=sentence):
         run_attack(attack, scene_of(random_graph(8), [0, 1], victim("gcn", 2)), seed=0)
@@ -322,8 +323,8 @@ def test_an_attack_that_returns_something_else_is_refused(
 def test_a_checked_edit_cannot_be_changed_afterwards() -> None:
     held = torch.zeros(1, 3, requires_grad=True)
 
-    def attack(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        return GraphEdit(n=scene.graph.n, new_x=held)
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        return GraphEdit(n=context.graph.n, new_x=held)
 
     result = run_attack(attack, scene_of(random_graph(8), [0], None), seed=0)
     held.data.fill_(99.0)
@@ -332,29 +333,29 @@ def test_a_checked_edit_cannot_be_changed_afterwards() -> None:
 
 
 def test_a_failing_attack_leaves_the_model_as_it_was() -> None:
-    def attack(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         torch.rand(3)
         raise RuntimeError("no luck")
 
-    scene = scene_of(random_graph(8), [0, 1], victim("gcn", 2).train())
-    before = frozen(scene.model, scene.graph)
+    context = scene_of(random_graph(8), [0, 1], victim("gcn", 2).train())
+    before = frozen(context.model, context.graph)
     with pytest.raises(RuntimeError, match="no luck"):
-        run_attack(attack, scene, seed=0)
-    assert unchanged(before, frozen(scene.model, scene.graph))
+        run_attack(attack, context, seed=0)
+    assert unchanged(before, frozen(context.model, context.graph))
 
 
 def test_an_attack_that_uses_global_randomness_does_not_disturb_it_and_repeats_itself() -> None:
-    def attack(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        return GraphEdit(n=scene.graph.n, new_x=torch.rand(1, 3))
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        return GraphEdit(n=context.graph.n, new_x=torch.rand(1, 3))
 
-    scene = scene_of(random_graph(8), [0, 1], None)
+    context = scene_of(random_graph(8), [0, 1], None)
     edits = []
     for seed in (1, 2):
         torch.manual_seed(seed)
         before = torch.get_rng_state()
-        edits.append(run_attack(attack, scene, seed=0).edit)
+        edits.append(run_attack(attack, context, seed=0).edit)
         assert torch.equal(torch.get_rng_state(), before)
-    assert same_edit(*edits) and not same_edit(edits[0], run_attack(attack, scene, seed=1).edit)
+    assert same_edit(*edits) and not same_edit(edits[0], run_attack(attack, context, seed=1).edit)
 
 
 @pytest.mark.parametrize(("targets", "sentence"), [([0, 8], "names node 8"), ([-1], "node -1"), ([1, 1], "twice")])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import grb
-from attack.scenes import VICTIMS, random_graph, same_edit, scene_of, victim, view_of
-from grb.attack import Attack, Scene, Step, run_attack
+from attack.contexts import VICTIMS, random_graph, same_edit, scene_of, victim, view_of
+from grb.attack import Attack, AttackContext, Step, run_attack
 from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
 from grb.dataset.view import View
@@ -74,7 +74,7 @@ def labelled(graph: Graph, targets: Tensor, seed: int = 0) -> View:
 
 
 @st.composite
-def edge_scenes(draw: st.DrawFn) -> Scene:
+def edge_scenes(draw: st.DrawFn) -> AttackContext:
     """1 to 14 nodes, possibly isolated or without any edge; any budget, both kinds of change or one, limits per node."""
     n = draw(st.integers(1, 14))
     density = draw(st.sampled_from([0.0, 0.05, 0.3, 0.9]))
@@ -90,16 +90,16 @@ def edge_scenes(draw: st.DrawFn) -> Scene:
         feature_range=(-0.5, 0.75),
     )
     model = victim(draw(st.sampled_from(VICTIMS)), draw(st.sampled_from([1, 2, 4])))
-    return Scene(labelled(graph, order[:count].sort().values), threat, model)
+    return AttackContext(labelled(graph, order[:count].sort().values), threat, model)
 
 
 def flips(edit: GraphEdit) -> set[tuple[int, int]]:
     return {(u, v) for part in (edit.add, edit.drop) for u, v in part.T.tolist()}
 
 
-def state_of(scene: Scene) -> list[Any]:
-    assert scene.model is not None and isinstance(scene.graph.x, Tensor)
-    tensors = [scene.graph.x, scene.graph.adj.pattern.indices, scene.targets, *scene.model.parameters()]
+def state_of(context: AttackContext) -> list[Any]:
+    assert context.model is not None and isinstance(context.graph.x, Tensor)
+    tensors = [context.graph.x, context.graph.adj.pattern.indices, context.targets, *context.model.parameters()]
     return [*(tensor.detach().clone() for tensor in tensors), torch.get_rng_state()]
 
 
@@ -109,30 +109,30 @@ def test_promises(option: tuple[str, dict[str, Any]]) -> None:
     attack = make(option)
 
     @(settings(CASES, max_examples=CASES.max_examples // 5) if option[1] else CASES)
-    @given(scene=edge_scenes(), seed=st.integers(0, 2**31), training=st.booleans())
-    def holds(scene: Scene, seed: int, training: bool) -> None:
-        assert scene.model is not None
-        scene.model.train(training)
-        before = state_of(scene)
-        result = run_attack(attack, scene, seed=seed)
-        assert all(torch.equal(a, b) for a, b in zip(before, state_of(scene), strict=True))
-        kept_the_limits(result.edit, scene)
+    @given(context=edge_scenes(), seed=st.integers(0, 2**31), training=st.booleans())
+    def holds(context: AttackContext, seed: int, training: bool) -> None:
+        assert context.model is not None
+        context.model.train(training)
+        before = state_of(context)
+        result = run_attack(attack, context, seed=seed)
+        assert all(torch.equal(a, b) for a, b in zip(before, state_of(context), strict=True))
+        kept_the_limits(result.edit, context)
         if option[0] in FEATURES_ONLY:
             changed = 0 if result.edit.set_ids is None else len(result.edit.set_ids)
-            assert changed == min(scene.modification.feature_nodes, len(scene.targets)) and not flips(result.edit)
+            assert changed == min(context.modification.feature_nodes, len(context.targets)) and not flips(result.edit)
         elif option[0] not in BY_GRADIENT:
-            used_the_budget(result.edit, scene, option)
+            used_the_budget(result.edit, context, option)
         assert result.budget["edges"] == len(flips(result.edit))
-        scene.model.train(not training)
-        assert same_edit(result.edit, run_attack(attack, scene, seed=seed).edit)
+        context.model.train(not training)
+        assert same_edit(result.edit, run_attack(attack, context, seed=seed).edit)
 
     holds()
 
 
-def kept_the_limits(edit: GraphEdit, scene: Scene) -> None:
+def kept_the_limits(edit: GraphEdit, context: AttackContext) -> None:
     """Counted here once more, without the threat model's own code."""
-    threat, n = scene.modification, scene.graph.n
-    present = {tuple(pair) for pair in scene.graph.adj.edges().T.tolist()}
+    threat, n = context.modification, context.graph.n
+    present = {tuple(pair) for pair in context.graph.adj.edges().T.tolist()}
     add, drop = ({tuple(pair) for pair in part.T.tolist()} for part in (edit.add, edit.drop))
     assert edit.n == n and edit.num_new == 0 and edit.cut == 0
     assert len(add) + len(drop) <= (threat.edges or 0)
@@ -148,22 +148,22 @@ def kept_the_limits(edit: GraphEdit, scene: Scene) -> None:
             assert any(node in pair for pair in (present | add) - drop)
     if edit.set_x is not None and threat.feature_range is not None:
         low, high = threat.feature_range
-        assert set(edit.set_ids.tolist()) <= set(scene.targets.tolist())  # type: ignore[union-attr]
+        assert set(edit.set_ids.tolist()) <= set(context.targets.tolist())  # type: ignore[union-attr]
         assert edit.set_x.isfinite().all() and edit.set_x.min() >= low and edit.set_x.max() <= high
 
 
-def used_the_budget(edit: GraphEdit, scene: Scene, option: tuple[str, dict[str, Any]]) -> None:
+def used_the_budget(edit: GraphEdit, context: AttackContext, option: tuple[str, dict[str, Any]]) -> None:
     """All of it, or else no further pair of the attack's kind may be flipped."""
-    threat = scene.modification
+    threat = context.modification
     if len(flips(edit)) == threat.edges:
         return
-    attacked = scene.graph.apply(edit)
-    targets = set(scene.targets.tolist())
-    degrees, now = scene.graph.adj.degrees.tolist(), attacked.adj.degrees.tolist()
-    counts = np.bincount(np.array(sorted(flips(edit)), dtype=np.int64).flatten(), minlength=scene.graph.n)
-    present = {tuple(pair) for pair in scene.graph.adj.edges().T.tolist()}
-    labels = dice_labels(scene) if option[0] == "dice" else None
-    for u, v in itertools.combinations(range(scene.graph.n), 2):
+    attacked = context.graph.apply(edit)
+    targets = set(context.targets.tolist())
+    degrees, now = context.graph.adj.degrees.tolist(), attacked.adj.degrees.tolist()
+    counts = np.bincount(np.array(sorted(flips(edit)), dtype=np.int64).flatten(), minlength=context.graph.n)
+    present = {tuple(pair) for pair in context.graph.adj.edges().T.tolist()}
+    labels = dice_labels(context) if option[0] == "dice" else None
+    for u, v in itertools.combinations(range(context.graph.n), 2):
         kind = "drop" if (u, v) in present else "add"
         possible = kind in threat.allow and (u, v) not in flips(edit) and bool({u, v} & targets)
         if threat.per_node is not None:
@@ -177,32 +177,34 @@ def used_the_budget(edit: GraphEdit, scene: Scene, option: tuple[str, dict[str, 
         assert not possible, (u, v)
 
 
-def dice_labels(scene: Scene) -> Tensor:
-    assert scene.model is not None and scene.graph.y is not None
-    model = scene.model
+def dice_labels(context: AttackContext) -> Tensor:
+    assert context.model is not None and context.graph.y is not None
+    model = context.model
     modes = {module: module.training for module in model.modules()}
     model.eval()
     with torch.no_grad():
-        said = model(scene.graph.x, model.prepare(scene.graph.adj)).argmax(1)  # type: ignore[operator]
+        said = model(context.graph.x, model.prepare(context.graph.adj)).argmax(1)  # type: ignore[operator]
     for module, mode in modes.items():
         module.training = mode
-    return torch.where(scene.graph.y >= 0, scene.graph.y, said)
+    return torch.where(context.graph.y >= 0, context.graph.y, said)
 
 
 GRAPH = random_graph(30)
 
 
-def plain(targets: Any = range(20), edges: int = 6, **more: Any) -> Scene:
+def plain(targets: Any = range(20), edges: int = 6, **more: Any) -> AttackContext:
     limits = {"feature_nodes": 3, "feature_range": (-1.0, 1.0), **more}
     view = labelled(GRAPH, torch.as_tensor(list(targets), dtype=torch.int64))
-    return Scene(view, Modification(edges=edges, **limits), victim("gcn", 4))
+    return AttackContext(view, Modification(edges=edges, **limits), victim("gcn", 4))
 
 
-@pytest.mark.parametrize("scene", [plain(edges=0, feature_nodes=0), plain(targets=[])], ids=["no budget", "no targets"])
-def test_zero_budget_changes_nothing(option: tuple[str, dict[str, Any]], scene: Scene) -> None:
-    result = run_attack(make(option), scene, seed=0)
+@pytest.mark.parametrize(
+    "context", [plain(edges=0, feature_nodes=0), plain(targets=[])], ids=["no budget", "no targets"]
+)
+def test_zero_budget_changes_nothing(option: tuple[str, dict[str, Any]], context: AttackContext) -> None:
+    result = run_attack(make(option), context, seed=0)
     assert result.edit.is_empty and result.steps == ()
-    assert scene.graph.apply(result.edit).fingerprint() == scene.graph.fingerprint()
+    assert context.graph.apply(result.edit).fingerprint() == context.graph.fingerprint()
 
 
 def test_more_budget_than_pairs_ends(option: tuple[str, dict[str, Any]]) -> None:
@@ -223,7 +225,7 @@ def test_the_global_random_state_does_not_matter(option: tuple[str, dict[str, An
 def test_pseudo_labels_come_from_evaluation_mode(option: tuple[str, dict[str, Any]]) -> None:
     model = GCN(3, 4, hidden_features=[8, 8], dropout=0.9, generator=torch.Generator().manual_seed(0))
     results = [
-        run_attack(make(option), Scene(plain().view, plain().threat, model.train(mode)), seed=0)
+        run_attack(make(option), AttackContext(plain().view, plain().threat, model.train(mode)), seed=0)
         for mode in (False, True)
     ]
     assert same_edit(results[0].edit, results[1].edit) and results[0].steps == results[1].steps
@@ -255,8 +257,8 @@ def test_labels_of_test_nodes_do_not_matter(option: tuple[str, dict[str, Any]], 
 
 def test_every_step_is_recorded(option: tuple[str, dict[str, Any]]) -> None:
     seen: list[Step] = []
-    scene = plain()
-    lent = Scene(scene.view, scene.threat, scene.model, "white-box", seen.append)
+    context = plain()
+    lent = AttackContext(context.view, context.threat, context.model, "white-box", seen.append)
     result = run_attack(make(option), lent, seed=5)
     assert result.steps == tuple(seen) and result.knowledge == "white-box" and result.seed == 5
     assert bool(seen) == (option[0] in (*BY_GRADIENT, *FEATURES_ONLY))
@@ -264,13 +266,13 @@ def test_every_step_is_recorded(option: tuple[str, dict[str, Any]]) -> None:
 
 
 def test_only_attacks_without_gradients_run_without_a_model(option: tuple[str, dict[str, Any]]) -> None:
-    scene = Scene(plain().view, plain().threat, None)
+    context = AttackContext(plain().view, plain().threat, None)
     if option[0] in (*MODEL_FREE, "dice"):
-        assert run_attack(make(option), scene, seed=0).knowledge == "none"
+        assert run_attack(make(option), context, seed=0).knowledge == "none"
         assert getattr(resolve("attack", option[0]), "needs_model", True) == (option[0] == "dice")
     else:
         with pytest.raises(DataError, match="this attack needs a model"):
-            run_attack(make(option), scene, seed=0)
+            run_attack(make(option), context, seed=0)
 
 
 def test_an_injection_threat_is_refused_by_modification_attacks(option: tuple[str, dict[str, Any]]) -> None:
@@ -280,22 +282,22 @@ def test_an_injection_threat_is_refused_by_modification_attacks(option: tuple[st
 
 def test_inputs_with_a_single_target_or_a_single_node_work(option: tuple[str, dict[str, Any]]) -> None:
     for graph, targets in ((GRAPH, [3]), (random_graph(1), [0]), (random_graph(2, density=1.0), [0])):
-        scene = Scene(labelled(graph, torch.tensor(targets)), plain().threat, victim("gcn", 4))
-        kept_the_limits(run_attack(make(option), scene, seed=0).edit, scene)
+        context = AttackContext(labelled(graph, torch.tensor(targets)), plain().threat, victim("gcn", 4))
+        kept_the_limits(run_attack(make(option), context, seed=0).edit, context)
 
 
 def test_dice_without_labels_and_without_a_model_says_what_is_missing() -> None:
     with pytest.raises(DataError, match="needs labels, but the view shows none; give it a model"):
-        run_attack(make(("dice", {})), Scene(view_of(GRAPH, [0, 1]), Modification(edges=2)), seed=0)
+        run_attack(make(("dice", {})), AttackContext(view_of(GRAPH, [0, 1]), Modification(edges=2)), seed=0)
 
 
 def test_an_edit_that_isolates_a_node_is_refused() -> None:
     graph = random_graph(2, density=1.0)
 
-    def isolating(scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def isolating(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         return GraphEdit(n=2, drop=torch.tensor([[0], [1]]))
 
-    allowed = Scene(view_of(graph, [0]), Modification(edges=1))
+    allowed = AttackContext(view_of(graph, [0]), Modification(edges=1))
     assert run_attack(isolating, allowed, seed=0).budget["edges"] == 1
     with pytest.raises(BudgetError, match="node 0 loses all its neighbours"):
-        run_attack(isolating, Scene(view_of(graph, [0]), Modification(edges=1, allow_isolate=False)), seed=0)
+        run_attack(isolating, AttackContext(view_of(graph, [0]), Modification(edges=1, allow_isolate=False)), seed=0)

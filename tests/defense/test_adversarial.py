@@ -51,9 +51,9 @@ def test_dropout_is_on_in_every_step_and_off_in_every_attack(dataset: Dataset, m
         return forward(self, x)
 
     class Spy:
-        def __call__(self, scene, *, generator):
-            attacks.append(scene.model.training)
-            return FGSM(n_epoch=1)(scene, generator=generator)
+        def __call__(self, context, *, generator):
+            attacks.append(context.model.training)
+            return FGSM(n_epoch=1)(context, generator=generator)
 
     monkeypatch.setattr(Dropout, "forward", spy)
     grb.train("gat+at", dataset, epochs=6, warm_up=2, attack=Spy(), hidden_features=[8])

@@ -44,11 +44,11 @@ def dense(x: Tensor | CSR) -> Tensor:
 def test_pruning_agrees_with_sklearn_edge_by_edge(n: int, d: int, seed: int, threshold: float) -> None:
     graph = random_graph(n, d, seed)
     x = dense(graph.x).numpy()
-    likeness = {
+    similarity = {
         Jaccard(threshold): lambda u, v: jaccard_score(x[u] > 0, x[v] > 0, zero_division=0.0),
         Cosine(threshold): lambda u, v: cosine_similarity(x[[u]], x[[v]]).item(),
     }
-    for part, expected in likeness.items():
+    for part, expected in similarity.items():
         left, sure = edges(part(graph)), 1e-6
         for u, v in edges(graph):
             value = expected(u, v)
@@ -70,8 +70,8 @@ def test_sparse_features_are_treated_alike(part: Preprocess) -> None:
 def test_jaccard_of_overlapping_and_of_empty_sets() -> None:
     adj, _ = adjacency_from_edges([[0, 2], [1, 3]], 4)
     graph = Graph(adj, torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0]]))
-    likeness = Jaccard().similarity(graph)
-    assert sorted(likeness.tolist()) == pytest.approx([0, 0, 1 / 3, 1 / 3])  # 0 / 0 counts as 0
+    similarity = Jaccard().similarity(graph)
+    assert sorted(similarity.tolist()) == pytest.approx([0, 0, 1 / 3, 1 / 3])  # 0 / 0 counts as 0
     assert edges(Jaccard()(graph)) == {(0, 1)}
     assert edges(Jaccard(0.0)(graph)) == {(0, 1), (2, 3)}
 
@@ -127,7 +127,7 @@ def test_transformations_are_the_published_ones() -> None:
 
 
 def test_bad_values_are_refused() -> None:
-    with pytest.raises(DataError, match="threshold is 1.5, but a likeness is between 0 and 1"):
+    with pytest.raises(DataError, match="threshold is 1.5, but a similarity is between 0 and 1"):
         Jaccard(1.5)
     with pytest.raises(DataError, match="function is 'cosine', but arctan, tanh, sigmoid, unit are known"):
         Transform("cosine")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack import Scene
+from grb.attack import AttackContext
 from grb.graph import Adjacency, Graph, GraphEdit, normalise
 from grb.model.base import GraphModel
 
@@ -19,9 +19,9 @@ class Honest:
 
     value: float = 0.0
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        n, d = scene.graph.n, scene.graph.num_features
-        add = torch.tensor([[int(scene.targets[0])], [n]])
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        n, d = context.graph.n, context.graph.num_features
+        add = torch.tensor([[int(context.targets[0])], [n]])
         return GraphEdit(n, add=add, new_x=self.rows(generator, d))
 
     def rows(self, generator: torch.Generator, d: int) -> Tensor:
@@ -44,24 +44,24 @@ class Moody(Honest):
 class Crowding(Honest):
     """Keeps the limits of large graphs only."""
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        n, d = scene.graph.n, scene.graph.num_features
-        count = min(5, len(scene.targets))
-        add = torch.stack([scene.targets[:count], torch.full((count,), n)])
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        n, d = context.graph.n, context.graph.num_features
+        count = min(5, len(context.targets))
+        add = torch.stack([context.targets[:count], torch.full((count,), n)])
         return GraphEdit(n, add=add, new_x=torch.zeros(1, d))
 
 
 class Tuple(Honest):
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> Any:
-        return scene.graph.adj, scene.graph.x
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> Any:
+        return context.graph.adj, context.graph.x
 
 
 class Vandal(Honest):
     """Writes into the graph."""
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        scene.graph.x.mul_(1.5)  # type: ignore[union-attr]
-        return super().__call__(scene, generator=generator)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        context.graph.x.mul_(1.5)  # type: ignore[union-attr]
+        return super().__call__(context, generator=generator)
 
 
 class Good(GraphModel):

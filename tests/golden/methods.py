@@ -21,7 +21,7 @@ from grb.graph import GraphEdit
 from grb.model.base import predict
 from grb.pipeline import Job, Recipe, Spec, Store, Study, plan
 from grb.pipeline.recipe import SCENARIOS
-from grb.pipeline.work import Worker
+from grb.pipeline.worker import Worker
 from grb.trainer.checkpoint import load_model
 
 FILE = Path(__file__).parent / "golden.json"

@@ -1,4 +1,4 @@
-"""Validators: what is mended is mended right, and what is hostile is refused before any tensor is built."""
+"""Validators: what is repaired is repaired right, and what is hostile is refused before any tensor is built."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from torch_geometric.nn import GCNConv, GPSConv, SGConv, global_add_pool
 from torch_geometric.nn.models import GAT, GCN, GIN, GraphSAGE, SGFormer
 
 import grb
-from grb.attack import Scene, run_attack
+from grb.attack import AttackContext, run_attack
 from grb.attack.build import build_attack
 from grb.dataset import Dataset
 from grb.dataset.raw import thin
@@ -76,9 +76,9 @@ def test_attacks_on_edges_follow_weights_or_say_that_there_are_none(attack: str,
     view = dataset.attacker_view("full")
     threat = Modification(edge_ratio=0.05)
     small = {"n_epoch": 2} if attack == "prbcd" else {}
-    weighted = Scene(view, threat, wrap(made("GCN", d, classes)), "white-box")
+    weighted = AttackContext(view, threat, wrap(made("GCN", d, classes)), "white-box")
     assert not run_attack(build_attack(attack, "synth-tiny", **small), weighted, seed=0).edit.is_empty
-    plain = Scene(view, threat, wrap(made("GAT", d, classes)), "white-box")
+    plain = AttackContext(view, threat, wrap(made("GAT", d, classes)), "white-box")
     with pytest.raises(GRBError, match="takes no weights of edges"):
         run_attack(build_attack(attack, "synth-tiny", **small), plain, seed=0)
 

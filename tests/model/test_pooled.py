@@ -11,7 +11,7 @@ from grb.attack.modification.gradient import Victim
 from grb.catalogue import canonical, entry, resolve
 from grb.errors import DataError, GRBError, UnknownName
 from grb.graph import Adjacency, GraphEdit
-from grb.graph.pieces import alone
+from grb.graph.batching import alone
 from grb.model.base import predict, prepare, run_stages
 from grb.model.build import build, for_task, settings
 from grb.model.pooled import GraphLevel, Pooled, pooled, readout

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grb.metric import confidence_interval
-from grb.pipeline.measurements import paper_table
+from grb.pipeline.results import paper_table
 
 ROOT = Path(__file__).parents[2]
 VANILLA = ("gcn", "graphsage", "sgcn", "tagcn", "gat", "appnp", "gin")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from grb.metric import weighted
-from grb.pipeline.measurements import paper_table
+from grb.pipeline.results import paper_table
 
 RECORDS = Path(__file__).parents[2] / "docs" / "results" / "leaderboard-grb-cora.csv"
 ATTACKS = ("speit", "tdgia", "pgd", "fgsm", "rnd")

@@ -23,7 +23,7 @@ def same_number_of_threads() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def imported_once() -> None:
     """The server that forks workers is started once per process: whichever test is first, it has imported everything."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["grb.pipeline.work", "torch._dynamo"])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["grb.pipeline.worker", "torch._dynamo"])
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack import Scene
+from grb.attack import AttackContext
 from grb.graph import Adjacency, Graph, GraphEdit
 from grb.model.base import GraphModel
 
@@ -37,9 +37,9 @@ class Idle:
     needs_model = False
     version = 3
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         time.sleep(self.seconds)
-        return nothing(scene.graph)
+        return nothing(context.graph)
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Counted:
     log: str
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         with open(self.log, "ab", buffering=0) as stream:
             stream.write(f"{generator.initial_seed()}\n".encode())
-        return nothing(scene.graph)
+        return nothing(context.graph)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Failing:
 
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         raise RuntimeError("the attack\nis broken")
 
 
@@ -73,12 +73,12 @@ class Dying:
     times: int = 1
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         done = len(list(Path(self.marks).iterdir()))
         if done < self.times:
             (Path(self.marks) / str(done)).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return nothing(scene.graph)
+        return nothing(context.graph)
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class Busy:
     seconds: float
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         Path(self.sign).touch()
         time.sleep(self.seconds)
         Path(self.sign).unlink()
-        return nothing(scene.graph)
+        return nothing(context.graph)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Shy:
     log: str
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         if not Path(self.log).exists():
             while not Path(self.sign).exists():
                 time.sleep(0.05)
@@ -112,7 +112,7 @@ class Shy:
             stream.write("x")
         if Path(self.sign).exists():
             os.kill(os.getpid(), signal.SIGKILL)
-        return nothing(scene.graph)
+        return nothing(context.graph)
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ class Hungry:
     megabytes: int
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         held = torch.ones(self.megabytes * 2**18)
         time.sleep(20)
-        return nothing(scene.graph) if held.sum() else nothing(scene.graph)
+        return nothing(context.graph) if held.sum() else nothing(context.graph)
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ class Greedy:
 
     needs_model = False
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        n, new = scene.graph.n, scene.injection.nodes + 1
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        n, new = context.graph.n, context.injection.nodes + 1
         none = torch.empty(2, 0, dtype=torch.int64)
-        return GraphEdit(n, none, none, torch.zeros(new, scene.graph.num_features))
+        return GraphEdit(n, none, none, torch.zeros(new, context.graph.num_features))
 
 
 class Linear(GraphModel):
@@ -345,9 +345,9 @@ class Spoiling(Linear):
         elif what == "argmax":
             Tensor.argmax = lambda self, *args, **named: torch.zeros(len(self), dtype=torch.int64)
         elif what == "ours":
-            import grb.pipeline.work
+            import grb.pipeline.worker
 
-            grb.pipeline.work._share = lambda hits: 0.5
+            grb.pipeline.worker._share = lambda hits: 0.5
         return super().forward(x, op)
 
 

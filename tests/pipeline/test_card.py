@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grb.errors import DataError
 from grb.pipeline.card import MAX_COST, Card, card_from, parse_card
-from grb.pipeline.strict import parse_mapping
+from grb.pipeline.safe_yaml import parse_mapping
 
 CARD = Card("mine", "attack", "synth-tiny")
 COSTS = st.dictionaries(st.sampled_from(["cpu_seconds", "flops"]), st.floats(0, MAX_COST))

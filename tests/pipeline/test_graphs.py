@@ -13,10 +13,10 @@ from grb.graph import GraphEdit
 from grb.leaderboard.boards import boards_of
 from grb.pipeline import Recipe, Store, board, plan, read_recipe
 from grb.pipeline.job import DataRef, Job
+from grb.pipeline.plan import Study
 from grb.pipeline.rerun import rerun
 from grb.pipeline.spec import Spec
-from grb.pipeline.study import Study
-from grb.pipeline.work import Worker
+from grb.pipeline.worker import Worker
 from grb.threat import Injection
 from helpers import find_dataset
 

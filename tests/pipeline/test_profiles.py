@@ -8,11 +8,11 @@ import pytest
 from grb.errors import DataError, GRBError
 from grb.evaluator.matrix import CLEAN
 from grb.pipeline import DataRef, Job, Limits, Spec, Store, board, plan, run
-from grb.pipeline.profile import column, perturb
+from grb.pipeline.profile_job import column, perturb
 from grb.pipeline.profiles import ProfileStudy, Profiling, parse_perturbation, plan_profiles
 from grb.pipeline.recipe import parse_recipe
 from grb.pipeline.rerun import rerun
-from grb.pipeline.work import Worker
+from grb.pipeline.worker import Worker
 from made_collections import tiny_graphs
 
 TINY = "made_collections:tiny_graphs"

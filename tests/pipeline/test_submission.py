@@ -24,9 +24,9 @@ from grb.graph import GraphEdit
 from grb.leaderboard.boards import boards_of, shown_board
 from grb.pipeline import Limits, Store, Study, run
 from grb.pipeline.card import Card, parse_card, read_card
+from grb.pipeline.plan import joined
 from grb.pipeline.rerun import rerun
-from grb.pipeline.study import joined
-from grb.pipeline.submission import WIDTHS, Checked, add, check, mended, record_of, submissions
+from grb.pipeline.submission import WIDTHS, Checked, add, check, record_of, repaired, submissions
 from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora
@@ -231,7 +231,7 @@ def test_mending_says_what_it_did(dataset: Dataset, threat: Injection, tmp_path:
     path.write_bytes(npz_bytes(arrays_of(dataset, add=np.array([[target, n, n], [n, target, n]]), new_x=rows)))
     with pytest.raises(DataError):
         check(path, CARD, dataset, threat)
-    assert mended(path, fixed) == [
+    assert repaired(path, fixed) == [
         "1 loops left out of add",
         "1 edges that add names twice left out",
         "1 denormals of new_x set to zero",

@@ -10,7 +10,7 @@ from grb.dataset.partition import Split
 from grb.dataset.scheme import Folds
 from grb.errors import DataError
 from grb.graph import Graph, adjacency_from_edges
-from grb.model.profiling import Profiler, profiler
+from grb.model.profiling import ProfilingConfig, profiler
 from grb.trainer.profile import Profiled, _Schedule, fit_profile
 from made_collections import random_collection
 
@@ -34,7 +34,9 @@ def single(n: int = 40) -> tuple[Graph, Split]:
     return Graph(adj, x, y), Split.build(range(20), range(20, 30), {"full": range(30, n)}, n)
 
 
-def run(data: tuple[Graph, Split], chosen: Profiler | None = None, *, seed: int = 0, task: str = "graph") -> Profiled:
+def run(
+    data: tuple[Graph, Split], chosen: ProfilingConfig | None = None, *, seed: int = 0, task: str = "graph"
+) -> Profiled:
     graph, split = data
     chosen = chosen or profiler("gcn", collection=graph.ptr is not None, **FAST)
     return fit_profile(graph, split, chosen, task=task, classes=2, seed=seed)

@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class AttackContext:
     """All that an attack gets.
 
     Args:
@@ -83,7 +83,7 @@ class Scene:
         return self.threat
 
     def surrogate(self) -> nn.Module:
-        """The model to attack; refuses a scene without one."""
+        """The model to attack; refuses a context without one."""
         if self.model is None:
             raise DataError("this attack needs a model: the victim for a white-box attack, a surrogate for a transfer")
         return self.model
@@ -97,9 +97,9 @@ class Scene:
 
 @runtime_checkable
 class Attack(Protocol):
-    """Anything that turns a scene into an edit; randomness comes from the generator alone."""
+    """Anything that turns a context into an edit; randomness comes from the generator alone."""
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit: ...
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,26 +117,26 @@ class AttackResult:
     notes: tuple[str, ...] = ()
 
 
-def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
+def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
     """Run an attack, refuse an edit that the threat model does not allow, and tell what it took.
 
     The model's training mode, its gradients, the graph and torch's global random state are left as they were. In a collection
     the targets are whole graphs, each attacked on its own: :mod:`grb.attack.graphs`.
     """
-    if scene.graph.ptr is not None:
+    if context.graph.ptr is not None:
         from grb.attack.graphs import attack_graphs
 
-        return attack_graphs(attack, scene, seed=seed)
-    _check_scene(scene)
+        return attack_graphs(attack, context, seed=seed)
+    _check_scene(context)
     steps: list[Step] = []
 
     def record(step: Step) -> None:
         steps.append(step)
-        scene.on_step(step)
+        context.on_step(step)
 
     notes: list[str] = []
-    knowledge = scene.knowledge if scene.model is not None else "none"
-    lent = Scene(scene.view, scene.threat, scene.model, knowledge, record, notes.append)
+    knowledge = context.knowledge if context.model is not None else "none"
+    lent = AttackContext(context.view, context.threat, context.model, knowledge, record, notes.append)
     start, start_cpu = time.perf_counter(), time.process_time()
     with _untouched(lent), torch.random.fork_rng(devices=[]):
         # for models and attacks that draw from the global generator all the same
@@ -145,7 +145,7 @@ def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
     edit = _taken_over(edit)
-    budget = scene.threat.check(scene.graph, edit, scene.targets)
+    budget = context.threat.check(context.graph, edit, context.targets)
     return AttackResult(
         edit=edit,
         budget=budget,
@@ -159,25 +159,27 @@ def run_attack(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
     )
 
 
-def scene_of_arrays(model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, threat: Threat) -> Scene:
-    """What the papers' ``attack()`` calls give: arrays in place of a dataset; the graph is mended where it must be."""
-    graph, mended = Graph.build(adj, features, mode="canonicalise")
-    for note in mended:
-        log.warning("the clean graph was mended before the attack: %s", note)
+def scene_of_arrays(
+    model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, threat: Threat
+) -> AttackContext:
+    """What the papers' ``attack()`` calls give: arrays in place of a dataset; the graph is repaired where it must be."""
+    graph, repaired = Graph.build(adj, features, mode="canonicalise")
+    for note in repaired:
+        log.warning("the clean graph was repaired before the attack: %s", note)
     if target_mask.shape != (graph.n,) or target_mask.dtype != torch.bool:
         raise DataError(f"target_mask has shape {list(target_mask.shape)}, but {graph.n} booleans are needed")
     none = torch.empty(0, dtype=torch.int64)
     view = View(graph, none, none, target_mask.nonzero().flatten(), torch.arange(graph.n), 0, inductive=False)
-    return Scene(view, threat, model)
+    return AttackContext(view, threat, model)
 
 
-def clean_labels(scene: Scene) -> tuple[Tensor, Tensor]:
+def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:
     """Logits of all nodes on the clean graph in evaluation mode, and the targets' predicted labels [t].
 
     Attackers have no test labels: they attack what the model says.
     """
-    logits = predict(scene.surrogate(), scene.graph)
-    return logits, logits[scene.targets].argmax(1)
+    logits = predict(context.surrogate(), context.graph)
+    return logits, logits[context.targets].argmax(1)
 
 
 def _taken_over(edit: GraphEdit) -> GraphEdit:
@@ -196,18 +198,18 @@ def peak_megabytes() -> float:
     return peak / 2**20 if sys.platform == "darwin" else peak / 1024
 
 
-def _check_scene(scene: Scene) -> None:
-    check_ids(scene.targets, scene.graph.n, "the list of targets")
-    if scene.knowledge not in get_args(Knowledge):
-        raise DataError(f"knowledge is {scene.knowledge!r}, but 'white-box' or 'transfer' is needed")
-    if scene.model is not None:
-        check_features(scene.model, scene.graph)
+def _check_scene(context: AttackContext) -> None:
+    check_ids(context.targets, context.graph.n, "the list of targets")
+    if context.knowledge not in get_args(Knowledge):
+        raise DataError(f"knowledge is {context.knowledge!r}, but 'white-box' or 'transfer' is needed")
+    if context.model is not None:
+        check_features(context.model, context.graph)
 
 
 @contextmanager
-def _untouched(scene: Scene) -> Iterator[None]:
+def _untouched(context: AttackContext) -> Iterator[None]:
     """Evaluation mode and no weight gradients inside; everything as before afterwards, or an error."""
-    model = scene.model
+    model = context.model
     modules: dict[nn.Module, bool] = {}
     flags: list[tuple[nn.Parameter, bool]] = []
     if model is not None:
@@ -215,10 +217,10 @@ def _untouched(scene: Scene) -> Iterator[None]:
         flags = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
         model.eval()
         model.requires_grad_(False)
-    before = _state(scene)
+    before = _state(context)
     try:
         yield
-        if _state(scene) != before:
+        if _state(context) != before:
             raise AttackError("the attack changed the graph or the model that it was lent; it must work on copies")
     finally:
         for module, mode in modules.items():
@@ -227,19 +229,19 @@ def _untouched(scene: Scene) -> Iterator[None]:
             parameter.requires_grad_(flag)
 
 
-def _state(scene: Scene) -> list[tuple[int, bool]]:
-    return [(_checksum(tensor), tensor.requires_grad) for tensor in _tensors(scene)]
+def _state(context: AttackContext) -> list[tuple[int, bool]]:
+    return [(_checksum(tensor), tensor.requires_grad) for tensor in _tensors(context)]
 
 
-def _tensors(scene: Scene) -> list[Tensor]:
+def _tensors(context: AttackContext) -> list[Tensor]:
     """All that is lent: the view, and the model with its gradients."""
-    view, graph = scene.view, scene.graph
+    view, graph = context.view, context.graph
     held: list[Any] = [view.train, view.val, view.targets, view.nodes, graph.y]
     for part in (graph.adj, graph.x):
         held += [part] if isinstance(part, Tensor) else [part.pattern.indptr, part.pattern.indices, part.values]
-    if scene.model is not None:
-        held += [*scene.model.buffers(), *scene.model.parameters()]
-        held += [parameter.grad for parameter in scene.model.parameters()]
+    if context.model is not None:
+        held += [*context.model.buffers(), *context.model.parameters()]
+        held += [parameter.grad for parameter in context.model.parameters()]
     return [tensor for tensor in held if isinstance(tensor, Tensor)]
 
 

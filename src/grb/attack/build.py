@@ -64,11 +64,11 @@ def scenario_of(attack: Any) -> str:
 
 
 def default_threat(attack: Any, dataset: Dataset, mode: str) -> Threat:
-    """The limits of an attack's scenario, see :func:`usual_threat`."""
-    return usual_threat(scenario_of(attack), dataset, mode)
+    """The limits of an attack's scenario, see :func:`default_threat_model`."""
+    return default_threat_model(scenario_of(attack), dataset, mode)
 
 
-def usual_threat(scenario: str, dataset: Dataset, mode: str) -> Threat:
+def default_threat_model(scenario: str, dataset: Dataset, mode: str) -> Threat:
     """The papers' limits of a scenario on the test nodes of a difficulty; those inferred for a dataset that they lack.
 
     Where graphs are classified they are ours, and every graph has them.

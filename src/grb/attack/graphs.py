@@ -1,6 +1,6 @@
-"""Attacks on whole graphs: every target graph of a collection is a scene of its own, with limits of its own.
+"""Attacks on whole graphs: every target graph of a collection is a context of its own, with limits of its own.
 
-In such a scene all nodes are targets and the model gives each of them the logits of the graph
+In such a context all nodes are targets and the model gives each of them the logits of the graph
 (:class:`~grb.model.pooled.GraphLevel`), so that every attack on nodes runs as it is: the mean loss of the targets is the
 loss of the graph. The edits are put together to one edit of the collection, which is checked once more as a whole.
 """
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from grb.attack.base import Attack, AttackResult, Scene, Step, peak_megabytes, run_attack
+from grb.attack.base import Attack, AttackContext, AttackResult, Step, peak_megabytes, run_attack
 from grb.dataset.view import View
 from grb.graph import CSR, Graph, dense
-from grb.graph.pieces import alone, joined
+from grb.graph.batching import alone, joined
 from grb.graph.validate import check_ids
 from grb.model.base import check_features
 from grb.model.pooled import GraphLevel
@@ -26,42 +26,42 @@ SEEDS = 2**31
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def attack_graphs(attack: Attack, scene: Scene, *, seed: int) -> AttackResult:
+def attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
     """Attack the target graphs of a collection one by one; what :func:`~grb.attack.run_attack` does with a collection.
 
     A graph's randomness depends on the seed and on its place in the collection, not on which other graphs are attacked.
 
     Args:
         attack: Any attack on nodes.
-        scene: Whose graph is a collection; targets are ids of graphs, the limits are those of every single graph (at least one
-            edge may change where a share of the edges may), and the model pools.
+        context: Whose graph is a collection; targets are ids of graphs, the limits are those of every single graph (at least
+            one edge may change where a share of the edges may), and the model pools.
         seed: Of all randomness.
     """
-    graph = scene.graph
-    targets = check_ids(scene.targets, graph.num_graphs, "the list of target graphs")
-    if scene.model is not None:
-        check_features(scene.model, graph)
+    graph = context.graph
+    targets = check_ids(context.targets, graph.num_graphs, "the list of target graphs")
+    if context.model is not None:
+        check_features(context.model, graph)
     seeds = torch.randint(SEEDS, (graph.num_graphs,), generator=torch.Generator().manual_seed(seed)).tolist()
     typed = Graph(graph.adj, graph.x, node_types(graph.x), graph.ptr)
-    model = None if scene.model is None else GraphLevel(scene.model)
+    model = None if context.model is None else GraphLevel(context.model)
     start, start_cpu = time.perf_counter(), time.process_time()
     done: dict[int, AttackResult] = {}
     for number in targets.tolist():
         own = alone(typed, number)
         none = torch.empty(0, dtype=torch.int64)
         nodes = torch.arange(own.n)
-        view = View(own, none, none, nodes, nodes, scene.view.num_classes, inductive=False)
-        one = Scene(view, scene.threat.of_one(own), model, scene.knowledge, scene.on_step)
+        view = View(own, none, none, nodes, nodes, context.view.num_classes, inductive=False)
+        one = AttackContext(view, context.threat.of_one(own), model, context.knowledge, context.on_step)
         done[number] = run_attack(attack, one, seed=seeds[number])
     edit = joined(graph, {number: result.edit for number, result in done.items()})
     return AttackResult(
         edit=edit,
-        budget=scene.threat.check(graph, edit, targets),
+        budget=context.threat.check(graph, edit, targets),
         steps=together([result.steps for result in done.values()]),
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,
         peak_megabytes=peak_megabytes(),
-        knowledge=scene.knowledge if scene.model is not None else "none",
+        knowledge=context.knowledge if context.model is not None else "none",
         seed=seed,
         notes=counted([result.notes for result in done.values()]),
     )

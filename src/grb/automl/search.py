@@ -26,7 +26,7 @@ LOOK = 20
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """One trial: what was tried, what it gave (None if it was given up), and how."""
 
     number: int
@@ -38,7 +38,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """What a search found.
 
     Args:
@@ -52,11 +52,11 @@ class Tuned:
     name: str
     dataset: str
     kind: Literal["models", "attacks"]
-    tried: tuple[Tried, ...]
+    tried: tuple[Trial, ...]
     epochs: int | None = None
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> Trial:
         done = [each for each in self.tried if each.score is not None and each.state == "complete"]
         if not done:
             why = next((each.error for each in self.tried if each.error), "allow more trials or epochs")
@@ -95,8 +95,8 @@ def tune(
     prune: bool = True,
     storage: str | None = None,
     model: torch.nn.Module | None = None,
-    on_trial: Callable[[Tried], None] = lambda tried: None,
-) -> Tuned:
+    on_trial: Callable[[Trial], None] = lambda tried: None,
+) -> TuningResult:
     """Look for good settings of a model, a defense or an attack.
 
     A defense is judged by its validation score, an attack by the share of test nodes that keep the label which ``model`` gives
@@ -153,7 +153,7 @@ def tune(
         )
         on_trial(_tried(study.trials[-1], len(done)))
     tried = tuple(_tried(trial, place) for place, trial in enumerate(_finished(study)))
-    return Tuned(name, dataset.name, kind, tried, epochs)
+    return TuningResult(name, dataset.name, kind, tried, epochs)
 
 
 def _opened(optuna: Any, *, storage: str | None, **options: Any) -> Any:
@@ -216,7 +216,7 @@ class _Score:
         return fit.best_score
 
     def _attacked(self, trial: Any, given: Mapping[str, Any], seed: int) -> float:
-        from grb.attack.base import Scene, run_attack
+        from grb.attack.base import AttackContext, run_attack
         from grb.attack.build import build_attack, default_threat
         from grb.model.base import predict
 
@@ -224,11 +224,13 @@ class _Score:
         assert self.model is not None
         steps = {} if self.epochs is None else {"iterations": self.epochs}
         attack = build_attack(self.name, self.dataset.name, **steps, **given)
-        scene = Scene(self.dataset.attacker_view("full"), default_threat(attack, self.dataset, "full"), self.model)
-        edit = run_attack(attack, scene, seed=seed).edit
-        targets = scene.targets
-        before = predict(self.model, scene.graph)[targets].argmax(1)
-        after = predict(self.model, scene.graph.apply(edit))[targets].argmax(1)
+        context = AttackContext(
+            self.dataset.attacker_view("full"), default_threat(attack, self.dataset, "full"), self.model
+        )
+        edit = run_attack(attack, context, seed=seed).edit
+        targets = context.targets
+        before = predict(self.model, context.graph)[targets].argmax(1)
+        after = predict(self.model, context.graph.apply(edit))[targets].argmax(1)
         return float((before == after).double().mean())
 
 
@@ -248,20 +250,20 @@ def _bury(study: Any, optuna: Any) -> None:
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
 
-def _tried(trial: Any, number: int) -> Tried:
+def _tried(trial: Any, number: int) -> Trial:
     states: dict[str, Literal["complete", "pruned", "failed"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
     seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
     complete = trial.state.name == "COMPLETE"
     state = states.get(trial.state.name, "failed")
     error = str(trial.user_attrs.get("error", "")) if state == "failed" else ""
-    return Tried(number, dict(trial.params), float(trial.value) if complete else None, state, seconds, error)
+    return Trial(number, dict(trial.params), float(trial.value) if complete else None, state, seconds, error)
 
 
-def recipe_of(found: list[Tuned]) -> str:
+def recipe_of(found: list[TuningResult]) -> str:
     """A recipe with the settings that were found, to be run by ``grb run``."""
     models = [each for each in found if each.kind == "models"]
     attacks = [each for each in found if each.kind == "attacks"]
-    values: dict[str, Any] = {"title": "Tuned settings", "dataset": found[0].dataset}
+    values: dict[str, Any] = {"title": "TuningResult settings", "dataset": found[0].dataset}
     if models:
         values["defenses"] = [{"name": each.name, **each.settings} for each in models]
     values["attacks"] = [{"name": each.name, **each.settings} for each in attacks] or ["rnd", "fgsm", "tdgia"]

@@ -28,7 +28,7 @@ def check(
       grb check my_package.attacks:MyAttack --kind attack
       grb check pgd
     """
-    from grb.evaluator.conformance import conformance
+    from grb.evaluator.testing import conformance
 
     use_machine(1)
     chosen = kind or _guess(method)

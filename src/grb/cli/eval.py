@@ -76,7 +76,7 @@ def evaluate(
             f"--checks looks at the nodes of one graph, but '{loaded.name}' has graphs to classify; leave it out"
         )
     if checks:
-        from grb.evaluator import checks as reliability
+        from grb.evaluator import sanity_checks as reliability
 
         result["warnings"] = [flag.plain() for flag in reliability.check_model(model, loaded)]
     if as_json:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from grb.evaluator.matrix import Board
+    from grb.pipeline.plan import Study
     from grb.pipeline.store import Store
-    from grb.pipeline.study import Study
 
 KINDS = ("png", "svg", "pdf")
 
@@ -123,7 +123,7 @@ def _telling(board: Board, wanted: list[str]) -> list[str]:
 def _results(source: Path | None, recipes: Sequence[str] | None, data_dir: Path | None) -> list[Result]:
     if source is not None and source.suffix == ".json":
         return [Result(board) for board in boards_at(source, recipes, data_dir)]
-    from grb.cli.studying import store_at
+    from grb.cli.run_options import store_at
 
     place = store_at(source)
     return [Result(found.board, found.study, place) for found in found_at(source, recipes, data_dir)]

@@ -167,7 +167,7 @@ def boards_at(source: Path | None, recipes: Sequence[str] | None, data_dir: Path
 
 def found_at(source: Path | None, recipes: Sequence[str] | None, data_dir: Path | None) -> list[Found]:
     """The studies of a store with their boards; what is left out is said on stderr."""
-    from grb.cli.studying import store_at
+    from grb.cli.run_options import store_at
     from grb.leaderboard.boards import studies_of
 
     if source is not None and not source.exists():

@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from grb.cli import output, studying
+from grb.cli import output, run_options
 from grb.cli.options import Json
 from grb.cli.progress import duration
 
 
 def plan(
     recipe: Annotated[str, typer.Argument(help="A recipe's name (`grb ls recipes`) or a YAML file.")],
-    store: studying.StoreDir = None,
-    quick: studying.Quick = False,
-    victims: studying.Victims = None,
-    repeats: studying.Repeats = None,
-    modes: studying.Modes = None,
-    shard: studying.Shard = None,
-    workers: studying.Workers = None,
+    store: run_options.StoreDir = None,
+    quick: run_options.Quick = False,
+    victims: run_options.Victims = None,
+    repeats: run_options.Repeats = None,
+    modes: run_options.Modes = None,
+    shard: run_options.Shard = None,
+    workers: run_options.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Show the jobs of a recipe: how many, how many are done, and the time, memory and disk of the rest.
@@ -34,9 +34,9 @@ def plan(
     from grb.pipeline import plan as plan_study
     from grb.pipeline.estimate import estimate
 
-    place = studying.store_at(store)
-    made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    study = studying.part(plan_study(made), shard)
+    place = run_options.store_at(store)
+    made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
+    study = run_options.part(plan_study(made), shard)
     lines = estimate(study, place)
     cores = max(workers if workers is not None else os.cpu_count() or 1, 1)
     seconds = sum(line.seconds for line in lines)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from grb.cli import studying
+from grb.cli import run_options
 from grb.cli.options import Json, names
 from grb.cli.run import finish
 from grb.errors import UnknownName
@@ -15,16 +15,16 @@ from grb.errors import UnknownName
 def reproduce(
     dataset: Annotated[str, typer.Argument(help="grb-cora, synth-cora, ...", autocompletion=names("dataset"))],
     scenario: Annotated[str, typer.Option(help="injection, modification or corruption.")] = "injection",
-    store: studying.StoreDir = None,
-    quick: studying.Quick = False,
-    victims: studying.Victims = None,
-    repeats: studying.Repeats = None,
-    modes: studying.Modes = None,
-    shard: studying.Shard = None,
-    workers: studying.Workers = None,
-    timeout: studying.Timeout = None,
-    memory: studying.Memory = None,
-    dask: studying.Dask = None,
+    store: run_options.StoreDir = None,
+    quick: run_options.Quick = False,
+    victims: run_options.Victims = None,
+    repeats: run_options.Repeats = None,
+    modes: run_options.Modes = None,
+    shard: run_options.Shard = None,
+    workers: run_options.Workers = None,
+    timeout: run_options.Timeout = None,
+    memory: run_options.Memory = None,
+    dask: run_options.Dask = None,
     as_json: Json = False,
 ) -> None:
     """Train, attack and evaluate what a dataset's leaderboard needs, and show it; running again resumes.
@@ -42,5 +42,5 @@ def reproduce(
         raise UnknownName(
             "leaderboard of", name, recipe_names(), advice="`grb ls recipes` shows all; `grb run` takes a file."
         )
-    made = studying.chosen(name, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(name, made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)
+    made = run_options.chosen(name, quick=quick, victims=victims, repeats=repeats, modes=modes)
+    finish(name, made, run_options.store_at(store), shard, workers, timeout, memory, dask, as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grb.cli import output, studying
+from grb.cli import output, run_options
 from grb.cli.options import Json
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 def run(
     recipe: Annotated[str, typer.Argument(help="A recipe's name (`grb ls recipes`) or a YAML file.")],
-    store: studying.StoreDir = None,
-    quick: studying.Quick = False,
-    victims: studying.Victims = None,
-    repeats: studying.Repeats = None,
-    modes: studying.Modes = None,
-    shard: studying.Shard = None,
-    workers: studying.Workers = None,
-    timeout: studying.Timeout = None,
-    memory: studying.Memory = None,
-    dask: studying.Dask = None,
+    store: run_options.StoreDir = None,
+    quick: run_options.Quick = False,
+    victims: run_options.Victims = None,
+    repeats: run_options.Repeats = None,
+    modes: run_options.Modes = None,
+    shard: run_options.Shard = None,
+    workers: run_options.Workers = None,
+    timeout: run_options.Timeout = None,
+    memory: run_options.Memory = None,
+    dask: run_options.Dask = None,
     as_json: Json = False,
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
@@ -39,8 +39,8 @@ def run(
       grb run grb-cora --shard 1/4
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
-    made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(recipe, made, studying.store_at(store), shard, workers, timeout, memory, dask, as_json)
+    made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
+    finish(recipe, made, run_options.store_at(store), shard, workers, timeout, memory, dask, as_json)
 
 
 def finish(
@@ -61,8 +61,8 @@ def finish(
     from grb.pipeline.submission import submissions
 
     study = plan(recipe, submitted=submissions(store))
-    outcome = studying.carry_out(
-        studying.part(study, shard),
+    outcome = run_options.carry_out(
+        run_options.part(study, shard),
         store,
         workers=workers,
         timeout=timeout,
@@ -76,5 +76,5 @@ def finish(
     named = [] if source in recipe_names() else ["--recipe", source]
     advice = shlex.join(["grb", "leaderboard", "build", str(store.path), *named, "-o", "page.html"])
     output.say(f"as a page: {advice}")
-    if code := studying.exit_code(outcome):
+    if code := run_options.exit_code(outcome):
         raise typer.Exit(code)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.cli import output, studying
+from grb.cli import output, run_options
 from grb.cli.options import Json, group, use_machine
 from grb.errors import DataError, IntegrityError
 
@@ -165,10 +165,10 @@ def export(
         "bundle.zip"
     ),
     recipe: Annotated[str | None, typer.Option(help="Only what this recipe needs.")] = None,
-    quick: studying.Quick = False,
-    victims: studying.Victims = None,
-    repeats: studying.Repeats = None,
-    modes: studying.Modes = None,
+    quick: run_options.Quick = False,
+    victims: run_options.Victims = None,
+    repeats: run_options.Repeats = None,
+    modes: run_options.Modes = None,
     as_json: Json = False,
 ) -> None:
     """Write a bundle (records, weights, edits) for another machine, or a table: scores of a recipe, runs of the taxonomy.
@@ -185,7 +185,7 @@ def export(
         from grb.pipeline import plan
         from grb.pipeline.submission import submissions
 
-        made = studying.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
+        made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
         study = plan(made, submitted=submissions(place))
     if to.suffix == ".zip":
         from grb.pipeline.bundle import pack
@@ -203,7 +203,7 @@ def export(
 @app.command("import")
 def take_in(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE.zip", help="Written by `grb store export`.")],
-    store: studying.StoreDir = None,
+    store: run_options.StoreDir = None,
     as_json: Json = False,
 ) -> None:
     """Take the records of a bundle into a store, after checking every byte of it.
@@ -214,7 +214,7 @@ def take_in(
     """
     from grb.pipeline.bundle import merge, opened
 
-    place = studying.store_at(store)
+    place = run_options.store_at(store)
     with opened(bundle) as source:
         problems = source.verify()
         if problems:
@@ -242,7 +242,7 @@ def _existing(path: Path | None) -> Store:
     """A store to look into; a path without one is a slip of the pen."""
     if path is not None and not path.is_dir():
         raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
-    return studying.store_at(path)
+    return run_options.store_at(path)
 
 
 def _whole(store: Store, start: str) -> str:
@@ -269,7 +269,7 @@ def _result(record: Record) -> str:
 
 
 def _write_table(study: Any, store: Store, to: Path) -> int:
-    from grb.pipeline.measurements import rows
+    from grb.pipeline.results import rows
 
     table = [
         {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grb.cli import output, studying
+from grb.cli import output, run_options
 from grb.cli.options import DataDir, Json, check_counts, group
 from grb.errors import DataError
 
@@ -48,12 +48,12 @@ def check(
       grb submit check weights.safetensors --card card.yaml
     """
     from grb.pipeline import Limits
-    from grb.pipeline.submission import mended
+    from grb.pipeline.submission import repaired
 
     where = card or file.with_suffix(".yaml")
     if fix is not None:
-        for sentence in mended(file, fix):
-            output.say(f"mended: {sentence}")
+        for sentence in repaired(file, fix):
+            output.say(f"repaired: {sentence}")
         file = fix
     checked = _checked(file, where, data_dir, Limits(1, timeout, memory))
     if as_json:
@@ -76,9 +76,9 @@ def add(
         str | None,
         typer.Option(help="Whose board it joins: a name or a YAML file; the one of its dataset and scenario."),
     ] = None,
-    store: studying.StoreDir = None,
-    quick: studying.Quick = False,
-    workers: studying.Workers = None,
+    store: run_options.StoreDir = None,
+    quick: run_options.Quick = False,
+    workers: run_options.Workers = None,
     timeout: Timeout = 600.0,
     memory: Memory = 8192.0,
     data_dir: DataDir = None,
@@ -96,29 +96,29 @@ def add(
     from grb.cli.leaderboard import show_board
     from grb.leaderboard.boards import shown_board, variant_in
     from grb.pipeline import Limits, submission
-    from grb.pipeline.study import joined
+    from grb.pipeline.plan import joined
 
     check_counts(workers=workers)  # not in this process, where no limit would hold
-    place = studying.store_at(store)
+    place = run_options.store_at(store)
     checked = _checked(file, card or file.with_suffix(".yaml"), data_dir, Limits(1, timeout, memory))
     own = checked.card
     root = None if data_dir is None else str(data_dir)
-    made = studying.chosen(recipe or _usual_recipe(own), quick=quick)
+    made = run_options.chosen(recipe or _usual_recipe(own), quick=quick)
     if not quick:
         made = variant_in(place, made, data_dir=root)
     study, part = joined(place, submission.record_of(checked), made, data_dir=root)
     submission.add(place, checked)
-    outcome = studying.carry_out(part, place, workers=workers, timeout=timeout, memory=memory, as_json=as_json)
+    outcome = run_options.carry_out(part, place, workers=workers, timeout=timeout, memory=memory, as_json=as_json)
     show_board(shown_board(study, place), as_json=as_json)
     for note in checked.notes:
         output.say(f"note: {note}")
     output.say(f"{own.label}: {outcome.done} jobs done; store: {place.path}")
-    if code := studying.exit_code(outcome):
+    if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 
 
 def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> Checked:
-    from grb.attack.build import usual_threat
+    from grb.attack.build import default_threat_model
     from grb.dataset import load_dataset
     from grb.pipeline.card import read_card
     from grb.pipeline.submission import check
@@ -126,7 +126,7 @@ def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> C
     own = read_card(card)
     dataset = load_dataset(own.dataset, data_dir=data_dir)
     root = None if data_dir is None else str(data_dir)
-    threat = usual_threat(own.scenario, dataset, own.mode)
+    threat = default_threat_model(own.scenario, dataset, own.mode)
     return check(file, own, dataset, threat, limits=limits, data_dir=root)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from grb.cli import output
 
 if TYPE_CHECKING:
-    from grb.taxonomy.place import Placement
+    from grb.taxonomy.assignment import Placement
 
 SHOWN = 5
 

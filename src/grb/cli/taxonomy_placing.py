@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.cli import output, studying
+from grb.cli import output, run_options
 from grb.cli.options import Json, check_counts, check_seed, names
 from grb.cli.taxonomy_run import numbers
 from grb.errors import DataError
@@ -45,8 +45,8 @@ def place(
     ] = None,
     draws: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option(metavar="K", help="Of the bootstrap.")] = 0,
-    store: studying.StoreDir = None,
-    workers: studying.Workers = None,
+    store: run_options.StoreDir = None,
+    workers: run_options.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Perturb a dataset, train GCN on it, and say which published datasets it behaves like, and what that means.
@@ -76,7 +76,7 @@ def place(
         profiles = _trained(dataset, loaded, numbers(seeds), training, store, workers, as_json)
     published = taxonomy.published(reference).profiles.datasets
     left = without or (loaded.title if loaded.title in published else None)
-    found = taxonomy.place(profiles, reference, dataset=loaded.title, without=left, draws=draws, seed=seed)
+    found = taxonomy.assign(profiles, reference, dataset=loaded.title, without=left, draws=draws, seed=seed)
     if as_json:
         output.print_json(found.as_dict() | {"left_out": left, "remarks": notes})
         return
@@ -98,10 +98,10 @@ def _trained(
 ) -> Profiles:
     from grb.pipeline.profiles import Profiling, comparable, plan_profiles
 
-    place = studying.store_at(store)
+    place = run_options.store_at(store)
     study: Any = plan_profiles(Profiling([name], comparable(dataset), seeds=seeds, training=training))
     if not as_json:
-        outcome = studying.carry_out(
+        outcome = run_options.carry_out(
             study, place, workers=workers, timeout=None, memory=None, as_json=False, seconds=study.seconds(place)
         )
     else:
@@ -110,7 +110,7 @@ def _trained(
         limits = Limits(workers if workers is not None else os.cpu_count() or 1)
         outcome = run(study.jobs.values(), place, limits=limits)
     if outcome.interrupted:
-        raise typer.Exit(studying.exit_code(outcome))
+        raise typer.Exit(run_options.exit_code(outcome))
     if not outcome.complete:
         told = next(iter(outcome.failed.values()), "it was interrupted")
         raise DataError(f"{len(outcome.failed)} of {len(study.jobs)} trainings failed ({told}); run again to resume")

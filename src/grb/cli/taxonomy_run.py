@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.cli import output, studying
+from grb.cli import output, run_options
 from grb.cli.options import DataDir, Json, check_counts, names
 from grb.cli.progress import duration
 from grb.errors import DataError
@@ -49,13 +49,13 @@ def run(
     epochs: Epochs = None,
     stop_after: StopAfter = None,
     plan: Plan = False,
-    store: studying.StoreDir = None,
+    store: run_options.StoreDir = None,
     data_dir: DataDir = None,
-    shard: studying.Shard = None,
-    workers: studying.Workers = None,
-    timeout: studying.Timeout = None,
-    memory: studying.Memory = None,
-    dask: studying.Dask = None,
+    shard: run_options.Shard = None,
+    workers: run_options.Workers = None,
+    timeout: run_options.Timeout = None,
+    memory: run_options.Memory = None,
+    dask: run_options.Dask = None,
     as_json: Json = False,
 ) -> None:
     """Perturb datasets, train profiling models, and keep the test AUROC of every run; running again resumes.
@@ -78,14 +78,14 @@ def run(
         numbers(seeds),
         {"epochs": epochs, "stop_after": stop_after},
     )
-    place = studying.store_at(store)
+    place = run_options.store_at(store)
     whole = plan_profiles(asked, data_dir=None if data_dir is None else str(data_dir))
-    study: Any = studying.part(whole, shard)  # type: ignore[arg-type]
+    study: Any = run_options.part(whole, shard)  # type: ignore[arg-type]
     seconds = study.seconds(place)
     if plan:
         _show_plan(study, place, seconds, workers, as_json)
         return
-    outcome = studying.carry_out(
+    outcome = run_options.carry_out(
         study,
         place,
         workers=workers,
@@ -100,7 +100,7 @@ def run(
         headers = ["dataset", "model", "perturbation", "runs", "AUROC", "± 95 %", "of original %"]
         output.table("profiles", headers, rows, numbers=headers[3:])
     output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {place.path}")
-    if code := studying.exit_code(outcome):
+    if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 
 

@@ -131,7 +131,7 @@ def _written(found: list[Any], recipe: Path | None, figures: Path | None) -> Non
 
 def _space(path: Path | None) -> Any:
     from grb.automl import space_of
-    from grb.pipeline.strict import parse_mapping, read_text
+    from grb.pipeline.safe_yaml import parse_mapping, read_text
 
     return None if path is None else space_of(parse_mapping(read_text(path, most=2**16, what="spaces"), str(path)))
 

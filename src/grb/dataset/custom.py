@@ -13,7 +13,7 @@ class CustomDataset(Dataset):
     """A graph of your own under the spelling of the GRB authors' package; :meth:`Dataset.from_arrays` does the same.
 
     Args:
-        adj: A scipy sparse matrix; directed edges, self-loops and duplicates are mended and noted in ``notes``.
+        adj: A scipy sparse matrix; directed edges, self-loops and duplicates are repaired and noted in ``notes``.
         features: [n, d].
         labels: Classes [n], or a 0/1 matrix [n, labels].
         train_mask: Boolean mask [n] or ids; with ``val_mask`` and ``test_mask``, or none of the three: then the papers'

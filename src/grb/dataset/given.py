@@ -1,4 +1,4 @@
-"""A dataset as it was given: plain arrays before anything is mended or chosen."""
+"""A dataset as it was given: plain arrays before anything is repaired or chosen."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Given:
 
 
 def of_dataset(dataset: Dataset) -> Given:
-    """A dataset that is loaded already; what was mended then is in its notes."""
+    """A dataset that is loaded already; what was repaired then is in its notes."""
     graph = dataset.graph
     pattern = graph.adj.pattern
     x = graph.x if isinstance(graph.x, CSR) else graph.x.numpy()

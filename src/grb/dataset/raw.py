@@ -25,7 +25,7 @@ NARROW = 64
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """A graph or a collection, its predefined splits, and notes on what was mended.
+    """A graph or a collection, its predefined splits, and notes on what was repaired.
 
     Args:
         graph: With labels of nodes or of graphs.
@@ -48,7 +48,7 @@ def build(
     splits: Sequence[tuple[Array, Array, Array]] = (),
     notes: Sequence[str] = (),
 ) -> Raw:
-    """From plain arrays; directed edges, self-loops and duplicates are mended and noted.
+    """From plain arrays; directed edges, self-loops and duplicates are repaired and noted.
 
     Args:
         edges: [2, m], ids of nodes in the whole collection.
@@ -59,7 +59,7 @@ def build(
     """
     n = int(np.sum(sizes)) if sizes is not None else (len(x) if x is not None else int(nodes or 0))
     notes = list(notes)
-    adj, mended = adjacency_from_edges(edges, n, mode="canonicalise", directed=True)
+    adj, repaired = adjacency_from_edges(edges, n, mode="canonicalise", directed=True)
     if x is None:
         x = torch.ones(n, 1)
         notes.append("there are no node features: every node got a constant one")
@@ -68,7 +68,7 @@ def build(
     count = n if ptr is None or len(y) == n else len(ptr) - 1
     graph = Graph(adj, features, check_labels(y, count), ptr)
     graph._check_boundaries()
-    return Raw(graph, splits, [*notes, *mended])
+    return Raw(graph, splits, [*notes, *repaired])
 
 
 def thin(x: Tensor) -> Tensor | CSR:

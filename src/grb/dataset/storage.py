@@ -49,7 +49,7 @@ class Structure:
         adj: The edges.
         labels: Classes [n], or a 0/1 matrix [n, labels].
         index: Ids of ``train``, ``val`` and those of ``easy``, ``medium``, ``hard`` and ``full`` that the files have.
-        notes: What was mended.
+        notes: What was repaired.
     """
 
     adj: Adjacency
@@ -64,7 +64,7 @@ class Structure:
 
 
 def read_adjacency(directory: str | os.PathLike[str]) -> tuple[Adjacency, list[str]]:
-    """The edges of a dataset's directory, and notes on what was mended."""
+    """The edges of a dataset's directory, and notes on what was repaired."""
     stored = read_npz(Path(directory) / "adj.npz", required=["indices", "indptr", "shape", "data"])
     return adjacency_from_csr(stored["indptr"], stored["indices"], stored["data"], stored["shape"])
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, Scene, run_attack
+from grb.attack.base import Attack, AttackContext, run_attack
 from grb.attack.injection import FGSM, PGD
 from grb.attack.injection.base import inject
 from grb.attack.injection.edges import EdgeRule, random_edges
@@ -44,8 +44,8 @@ class FullRange:
     def __post_init__(self) -> None:
         check_steps(n_epoch=self.n_epoch)
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        return inject(scene, edges=self.edges, features=self._features, generator=generator)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        return inject(context, edges=self.edges, features=self._features, generator=generator)
 
     def _features(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         low, high = limits
@@ -119,7 +119,7 @@ class AdversarialTraining(Training):
             if not last or (epoch - self.clean_epochs) % self.every == 0:
                 seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
                 view = View(graph, ids, ids[:0], ids, torch.arange(graph.n), 0, inductive=False)
-                edit = run_attack(self.attack, Scene(view, self.threat, model, "white-box"), seed=seed).edit
+                edit = run_attack(self.attack, AttackContext(view, self.threat, model, "white-box"), seed=seed).edit
                 last[:] = [graph.apply(edit)]
             return last[0]
 

@@ -1,4 +1,4 @@
-"""EGNNGuard: GNNGuard's likeness without gate and memory."""
+"""EGNNGuard: GNNGuard's similarity without gate and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grb.model.stack import ConvStack
 
 
 class EGNNGuard(ConvStack):
-    r"""GCN whose edges are weighed in every layer by the likeness of their ends, without anything to learn.
+    r"""GCN whose edges are weighed in every layer by the similarity of their ends, without anything to learn.
 
     With :math:`s_{uv} = \cos(h_u, h_v)`, edges below ``threshold`` are cut, for all later layers too. With
     :math:`S_u = \sum_v s_{uv}` over the :math:`n_u` neighbours left, an edge that is left and a node itself weigh
@@ -60,7 +60,7 @@ class EGNNGuard(ConvStack):
         generator: torch.Generator | None = None,
     ) -> None:
         if not 0 <= threshold <= 1:
-            raise DataError(f"threshold is {threshold}, but a likeness is between 0 and 1")
+            raise DataError(f"threshold is {threshold}, but a similarity is between 0 and 1")
         super().__init__(
             in_features,
             out_features,
@@ -120,7 +120,7 @@ def likeness_weights(
     count = row_sums(pattern, left.to(h.dtype))
     total = row_sums(pattern, cosine * edge).clamp_min(1e-8)
     # zero where an edge is not left, because infinity times zero is no number
-    likeness = torch.where(left, cosine, 0.0) * (total[rows] * total[columns]).rsqrt()
-    weight = torch.where(loops, (1 / (count + 1)).exp()[rows], likeness.exp() * edge)
+    similarity = torch.where(left, cosine, 0.0) * (total[rows] * total[columns]).rsqrt()
+    weight = torch.where(loops, (1 / (count + 1)).exp()[rows], similarity.exp() * edge)
     degree = row_sums(pattern, weight).rsqrt()
     return weight * degree[rows] * degree[columns], edge

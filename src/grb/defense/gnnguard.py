@@ -94,7 +94,7 @@ class _Guarded(GraphModel):
 
 
 class GCNGuard(_Guarded):
-    r"""GCN whose edges are weighed by the likeness of their ends.
+    r"""GCN whose edges are weighed by the similarity of their ends.
 
     :math:`H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\Omega_l H_l W_l + b_l))` with
     :math:`\Omega_l = \frac12 \Omega_{l-1} + \frac12 \alpha(H_l)`, see :func:`similarity_weights` and :class:`Gate`.

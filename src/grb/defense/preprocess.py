@@ -38,7 +38,7 @@ class Pruning:
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
-            raise DataError(f"threshold is {self.threshold}, but a likeness is between 0 and 1")
+            raise DataError(f"threshold is {self.threshold}, but a similarity is between 0 and 1")
 
     def __call__(self, graph: Graph) -> Graph:
         with torch.no_grad():
@@ -47,7 +47,7 @@ class Pruning:
         return graph if bool(keep.all()) else replace(graph, adj=pruned(graph.adj, keep))
 
     def similarity(self, graph: Graph) -> Tensor:
-        """Likeness of the ends of every entry, [entries]."""
+        """Similarity of the ends of every entry, [entries]."""
         raise NotImplementedError
 
 
@@ -59,7 +59,7 @@ class Jaccard(Pruning):
 
     .. math:: \frac{|B_u \cap B_v|}{|B_u \cup B_v|} \ge t ,
 
-    where the likeness of two empty sets is zero. For 0/1 features this is the usual coefficient, also after a
+    where the similarity of two empty sets is zero. For 0/1 features this is the usual coefficient, also after a
     normalisation that keeps ones above and zeros below zero, as GRB's does. Costs one inner product per edge, over
     the stored entries alone if the features are sparse.
 

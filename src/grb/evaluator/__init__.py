@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from grb.evaluator.checks import Flag, check_model, check_scores, check_trace
 from grb.evaluator.evaluator import AttackEvaluator, DefenseEvaluator
 from grb.evaluator.matrix import Board, Cell, Row, Value, build_board
+from grb.evaluator.sanity_checks import Flag, check_model, check_scores, check_trace
 
 __all__ = [
     "AttackEvaluator",

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from grb.errors import DataError
+from grb.graph.batching import in_blocks, owners
 from grb.graph.files import read_npz, write_npz
 from grb.graph.graph import Graph
-from grb.graph.pieces import in_blocks, owners
 from grb.graph.sparse import CSR, Pattern, dense
 
 FORMAT = 1
@@ -34,7 +34,7 @@ class GraphEdit:
 
     Undirected edges are kept once, as (u, v) with u < v, in ascending order; the constructor puts them so.
     Appended nodes have the ids ``n - cut``, ``n - cut + 1``, ...; in a collection they join the graph that their edges
-    lead to, see :mod:`~grb.graph.pieces`.
+    lead to, see :mod:`~grb.graph.batching`.
 
     Args:
         n: Nodes of the graph that this edits.

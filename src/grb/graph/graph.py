@@ -46,7 +46,7 @@ class Graph:
     def build(
         cls, adj: Any, x: Any, y: Any = None, *, ptr: Any = None, mode: Mode = "strict"
     ) -> tuple[Graph, list[str]]:
-        """A checked graph from a scipy matrix (or Adjacency) and arrays, and notes on what was mended."""
+        """A checked graph from a scipy matrix (or Adjacency) and arrays, and notes on what was repaired."""
         notes: list[str] = []
         if not isinstance(adj, Adjacency):
             if not hasattr(adj, "tocsr"):

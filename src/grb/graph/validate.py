@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 def adjacency_from_csr(
     indptr: Any, indices: Any, values: Any, shape: Any, *, mode: Mode = "strict"
 ) -> tuple[Adjacency, list[str]]:
-    """An adjacency from CSR arrays, and a note for everything that was mended.
+    """An adjacency from CSR arrays, and a note for everything that was repaired.
 
     Args:
         indptr: [n + 1] integers.

@@ -11,10 +11,10 @@ from typing import Any
 from grb.errors import DataError, MissingDataset
 from grb.evaluator.matrix import CLEAN, Board
 from grb.pipeline.job import Job
-from grb.pipeline.measurements import board as board_of
+from grb.pipeline.plan import Study, plan
 from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
+from grb.pipeline.results import board as board_of
 from grb.pipeline.store import Store
-from grb.pipeline.study import Study, plan
 from grb.pipeline.submission import submissions
 from grb.visualise.budget import split_label
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from grb.catalogue import POOL, SUFFIXES, canonical, preset, resolve, undefended
+from grb.catalogue import POOL, SUFFIXES, base_model_name, canonical, preset, resolve
 from grb.errors import DataError
 
 # datasets without a table of their own are trained with the settings of grb-cora
@@ -71,7 +71,7 @@ def settings(name: str, dataset: str) -> Settings:
     if base.endswith(POOL):
         return _of_graphs(full, base, norm_param)
     tables = preset("models")
-    own = undefended(base)
+    own = base_model_name(base)
     plain = f"{own}+ln" if norm else own
     listed = BORROWED.get(plain, plain)
     row = copy.deepcopy(tables.get(dataset, {}).get(listed) or tables[FALLBACK].get(listed))

@@ -9,11 +9,11 @@ from grb import _lazy
 if TYPE_CHECKING:
     from grb.pipeline.engine import Event, Limits, Outcome, run
     from grb.pipeline.job import DataRef, Job
-    from grb.pipeline.measurements import board
+    from grb.pipeline.plan import Study, plan
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
+    from grb.pipeline.results import board
     from grb.pipeline.spec import Spec
     from grb.pipeline.store import Record, Store
-    from grb.pipeline.study import Study, plan
 
 _HOMES = {
     "engine": ("Event", "Limits", "Outcome", "run"),

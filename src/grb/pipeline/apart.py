@@ -12,7 +12,7 @@ from grb.pipeline.pool import Answer, Do, Pool
 from grb.pipeline.serving import guard, sentence_of
 
 # as for jobs: the server that forks workers imports them once, whoever is the first to need it
-PRELOAD = ("grb.pipeline.work", "torch._dynamo")
+PRELOAD = ("grb.pipeline.worker", "torch._dynamo")
 
 
 def apart(call: Callable[..., Any], *arguments: Any, limits: Limits, what: str) -> Any:

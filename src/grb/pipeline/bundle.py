@@ -15,8 +15,8 @@ from typing import IO
 from grb.errors import DataError
 from grb.graph.files import FREE_BYTES, MAX_RATIO, size_of, write_atomic
 from grb.pipeline.job import Job
+from grb.pipeline.plan import closure
 from grb.pipeline.store import FORMAT, MAX_RECORD, Store
-from grb.pipeline.study import closure
 
 _NAME = re.compile(
     r"store\.json|records/[0-9a-f]{2}/[0-9a-f]{64}\.json|objects/[0-9a-f]{2}/[0-9a-f]{64}\.(npz|safetensors)"

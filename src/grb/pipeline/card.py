@@ -13,7 +13,7 @@ from typing import Any, Literal
 from grb.dataset.partition import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.pipeline.recipe import SCENARIOS
-from grb.pipeline.strict import parse_mapping, read_text
+from grb.pipeline.safe_yaml import parse_mapping, read_text
 
 # short enough to be read before anything is known about it
 MAX_CARD = 64 * 2**10

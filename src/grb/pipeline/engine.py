@@ -136,13 +136,13 @@ class _Todo:
 
     def code(self, job: Job) -> str:
         """Names of all code behind a job that is not ours, its models' included; empty if there is none."""
-        names = set(job.foreign)
+        names = set(job.third_party_code)
         for need in job.inputs.values():
             if need not in self.listed:
                 with suppress(GRBError):  # the job itself will tell
                     self.listed[need] = self.store.read(need).job
             if need in self.listed:
-                names |= self.listed[need].foreign
+                names |= self.listed[need].third_party_code
         return " ".join(sorted(names))
 
     def finish(self, key: str, seconds: float, kind: EventKind = "done") -> None:
@@ -175,7 +175,7 @@ class _Todo:
 
 
 def _here(store: Store, todo: _Todo) -> None:
-    from grb.pipeline.work import Worker
+    from grb.pipeline.worker import Worker
 
     worker = Worker(store)
     with _Interrupts() as interrupts:
@@ -195,7 +195,7 @@ def _here(store: Store, todo: _Todo) -> None:
 
 def _pool(store: Store, limits: Limits, todo: _Todo) -> Pool:
     """Processes of this machine for these jobs."""
-    preload = ["grb.pipeline.work"]
+    preload = ["grb.pipeline.worker"]
     if any(job.kind in ("fit", "profile") or "surrogate" in job.inputs for job in todo.waiting.values()):
         preload.append("torch._dynamo")  # imported by the first optimiser, which takes each worker seconds
     arguments = [str(store.path.absolute())]

@@ -12,9 +12,9 @@ from functools import cache
 from grb.attack.build import build_attack
 from grb.model.build import split_name
 from grb.pipeline.job import Job
+from grb.pipeline.plan import Study
 from grb.pipeline.spec import canonical_json
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.pipeline.study import Study
 
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
 FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.012, 0.02

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from grb.catalogue import foreign
+from grb.catalogue import is_third_party
 from grb.errors import DataError
 from grb.pipeline.spec import Spec, digest, plain
 
@@ -97,12 +97,12 @@ class Job:
         return (*self.inputs.values(), *self.data.edits)
 
     @cached_property
-    def foreign(self) -> frozenset[str]:
+    def third_party_code(self) -> frozenset[str]:
         """Names by which it leads to code that is not ours; that of its inputs is not among them."""
         named = [("dataset", self.data.dataset), *(("perturbation", spec.name) for spec in self.data.perturbations)]
         if self.kind in _CATALOGUED:
             named.append((_CATALOGUED[self.kind], self.spec.name))
-        return frozenset(name for kind, name in named if foreign(kind, name))
+        return frozenset(name for kind, name in named if is_third_party(kind, name))
 
     @property
     def label(self) -> str:

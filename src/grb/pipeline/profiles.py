@@ -15,10 +15,10 @@ from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.dataset.own import is_path
 from grb.errors import DataError
-from grb.model.profiling import Profiler, build_profiler
+from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.profile import column, perturbation_name, profiling_method
+from grb.pipeline.profile_job import column, perturbation_name, profiling_method
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Store
 from grb.taxonomy.profile import ORIGINAL, PAPER_ORDER
@@ -148,7 +148,7 @@ def _perturbations(asked: Sequence[Spec] | None, dataset: Dataset) -> list[Spec]
     return list({column((spec,)): spec for spec in specs}.values())
 
 
-def _check_model(method: Profiler, dataset: Dataset) -> None:
+def _check_model(method: ProfilingConfig, dataset: Dataset) -> None:
     """Made and thrown away: it refuses what the convolution does not take."""
     outputs = Objective.of(dataset.labels, dataset.num_classes).outputs
     build_profiler(replace(method, width=2), 1, outputs, pool=dataset.task == "graph", generator=torch.Generator())

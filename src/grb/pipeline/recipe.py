@@ -12,8 +12,8 @@ from typing import Any
 
 from grb.dataset.partition import DIFFICULTIES
 from grb.errors import DataError, UnknownName
+from grb.pipeline.safe_yaml import double, parse_mapping, read_text
 from grb.pipeline.spec import Spec
-from grb.pipeline.strict import double, parse_mapping, read_text
 
 SCENARIOS = ("injection", "modification")
 # nobody attacks: victims of the clean graph are scored on perturbed ones

@@ -28,7 +28,7 @@ def serve_store(store: str) -> Do:
 def new_worker(store: str) -> Any:
     """What does the jobs of a store in a process that is there for nothing else."""
     from grb.graph.memory import keep_memory
-    from grb.pipeline.work import Worker
+    from grb.pipeline.worker import Worker
 
     keep_memory()
     return Worker(Store(store))

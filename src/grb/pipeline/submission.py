@@ -29,7 +29,7 @@ from grb.pipeline.engine import Limits
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.pipeline.work import provenance, threat_values
+from grb.pipeline.worker import provenance, threat_values
 from grb.threat import Threat, injected_degrees
 
 # layers, hops, heads and the like at most; parameters that are sizes instead are limited by the file's own
@@ -165,7 +165,7 @@ def _tried_by_name(path: Path, dataset: str, data_dir: str | None) -> tuple[int,
 
 def _tried(path: Path, dataset: Dataset) -> tuple[int, list[str]]:
     """The number of a model's parameters, and what the checks say; this is where what was sent is run."""
-    from grb.evaluator.checks import check_model
+    from grb.evaluator.sanity_checks import check_model
     from grb.model.base import predict
     from grb.trainer.checkpoint import load_model_with_meta
 
@@ -245,8 +245,8 @@ def _sha256(path: Path) -> str:
 # mending
 
 
-def mended(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> list[str]:
-    """Write an edit anew without loops, repeated edges and denormals; what was mended, in words."""
+def repaired(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> list[str]:
+    """Write an edit anew without loops, repeated edges and denormals; what was repaired, in words."""
     arrays = dict(read_npz(path, max_bytes=MAX_EDIT_BYTES))
     said: list[str] = []
     for name in ("add", "drop"):

@@ -7,14 +7,13 @@
 """
 
 from grb.taxonomy.analysis import Analysis, Stability, analyse, analyse_published
+from grb.taxonomy.assignment import Mark, Neighbour, Placement, assign, check_placeable, reference_for
 from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
 from grb.taxonomy.compare import Comparison, as_published, compare
 from grb.taxonomy.components import Components, principal_components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
-from grb.taxonomy.explain import meaning, profile_in_words
+from grb.taxonomy.describe import meaning, profile_in_words
 from grb.taxonomy.missing import MISSING, complete, drop_datasets, drop_perturbations, fill_with_mean
-from grb.taxonomy.place import Mark, Neighbour, Placement, check_placeable, place, reference_for
-from grb.taxonomy.plain import as_dict
 from grb.taxonomy.profile import FEATURES, ORIGINAL, PAPER_ORDER, STRUCTURE, Profiles, from_auroc, from_runs
 from grb.taxonomy.properties import class_properties, graph_properties
 from grb.taxonomy.read import read_groups, read_models, read_profiles
@@ -39,4 +38,5 @@ from grb.taxonomy.stability import (
     permutation_test,
     silhouettes,
 )
+from grb.taxonomy.to_dict import as_dict
 from grb.taxonomy.uncertainty import SeedSpread, Spread, resample, seed_study, spread

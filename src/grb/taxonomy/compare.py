@@ -10,7 +10,7 @@ import numpy as np
 
 from grb import metric
 from grb.errors import DataError
-from grb.taxonomy.place import IGNORED, Placement, place
+from grb.taxonomy.assignment import IGNORED, Placement, assign
 from grb.taxonomy.profile import Profiles
 from grb.taxonomy.reference import PUBLISHED, Reference, published
 
@@ -186,7 +186,7 @@ def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], 
         cells.append(Cell(name, max(len(runs), 1), ratio, low, high, float(2 ** there.get(name, np.nan))))
     placement = None
     if len([cell for cell in cells if cell.perturbation not in ignore and not np.isnan(cell.published)]) >= FEWEST:
-        placement = place(
+        placement = assign(
             own, known, dataset=dataset, without=dataset, ignore=ignore, model=model, draws=draws, seed=seed
         )
     first = None if own.runs is None else own.runs[0, 0]

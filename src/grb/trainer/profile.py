@@ -15,7 +15,7 @@ from grb.dataset.partition import Split
 from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import evaluating
-from grb.model.profiling import Blueprint, Profiler, build_profiler
+from grb.model.profiling import ProfilingConfig, ProfilingGNN, build_profiler
 from grb.trainer.batches import Batch, Collection
 from grb.trainer.loop import TrainingError
 from grb.trainer.objective import Objective
@@ -53,7 +53,7 @@ class Profiled:
 def fit_profile(
     graph: Graph,
     split: Split,
-    chosen: Profiler,
+    chosen: ProfilingConfig,
     *,
     task: str,
     classes: int,
@@ -113,7 +113,7 @@ def fit_profile(
     )
 
 
-def _epoch(model: Blueprint, batches: Iterator[Any], objective: Objective, optimizer: Any, epoch: int) -> float:
+def _epoch(model: ProfilingGNN, batches: Iterator[Any], objective: Objective, optimizer: Any, epoch: int) -> float:
     """One pass over the training data; the mean loss of its steps."""
     model.train()
     losses = []
@@ -133,7 +133,7 @@ def _epoch(model: Blueprint, batches: Iterator[Any], objective: Objective, optim
 class _Batched:
     """A collection: training graphs in new batches every epoch, the others in fixed ones."""
 
-    def __init__(self, model: Blueprint, graph: Graph, split: Split, batch: int) -> None:
+    def __init__(self, model: ProfilingGNN, graph: Graph, split: Split, batch: int) -> None:
         self.model, self.size = model, batch
         self.collection = Collection.of(graph, model.prepare(graph.adj))
         self.train = split.train
@@ -156,7 +156,7 @@ class _Batched:
 class _Whole:
     """A single graph: one forward pass serves validation and test."""
 
-    def __init__(self, model: Blueprint, graph: Graph, split: Split, batch: int) -> None:
+    def __init__(self, model: ProfilingGNN, graph: Graph, split: Split, batch: int) -> None:
         assert graph.y is not None
         self.model, self.labels = model, graph.y
         self.op = model.prepare(graph.adj)
@@ -178,7 +178,7 @@ class _Whole:
 class _Schedule:
     """The learning rate: halved on a plateau of the validation loss, or a cosine."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, chosen: Profiler) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, chosen: ProfilingConfig) -> None:
         self.optimizer = optimizer
         schedules = torch.optim.lr_scheduler
         self.plateau = chosen.schedule == "plateau"

@@ -15,8 +15,8 @@ from grb.visualise.degrees import bin_edges
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from grb.pipeline.plan import Study
     from grb.pipeline.store import Store
-    from grb.pipeline.study import Study
 
 Array = np.ndarray[Any, Any]
 LEAST = 8
@@ -83,7 +83,7 @@ def measured_correct(
     study: Study, store: Store, mode: str, *, defenses: Sequence[str] | None = None
 ) -> dict[str, Array]:
     """Which targets were right, from the records: label of an attack to [runs, t], over all defenses or some."""
-    from grb.pipeline.work import unpack_bits
+    from grb.pipeline.worker import unpack_bits
 
     count = len(study.dataset.test_ids(mode))
     found: dict[str, list[Array]] = {}

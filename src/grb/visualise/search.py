@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Searched(Protocol):
-    """What a search tells; :class:`grb.automl.Tuned` does."""
+    """What a search tells; :class:`grb.automl.TuningResult` does."""
 
     @property
     def name(self) -> str: ...

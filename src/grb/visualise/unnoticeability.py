@@ -55,7 +55,7 @@ class Unnoticeability:
 
 
 def homophily(graph: Graph) -> Tensor:
-    r"""Likeness of every node to its neighbours, [n]; NaN for nodes without any.
+    r"""Similarity of every node to its neighbours, [n]; NaN for nodes without any.
 
     .. math:: h_u = \cos\Big(x_u, \sum_{v \in N(u)} \frac{x_v}{\sqrt{d_u d_v}}\Big)
 

@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from attack.scenes import random_graph, scene_of, victim
+from attack.contexts import random_graph, scene_of, victim
 from grb.attack import run_attack
-from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA, Site, inject
+from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA, TargetState, inject
 from grb.attack.injection.edges import random_edges
 from grb.attack.injection.features import Objective, SignAscent
 from grb.attack.injection.speit import cup_loss
@@ -50,8 +50,8 @@ def test_the_papers_call_returns_arrays_within_the_limits(maker: Any) -> None:
 def test_the_papers_call_gives_what_run_attack_gives(maker: Any) -> None:
     attack = make(maker)
     adj, x = attack.attack(victim("gcn", 3), ADJ, GRAPH.x, MASK, seed=5)
-    scene = scene_of(GRAPH, range(9), victim("gcn", 3), 4, 3, limits=(-0.1, 0.9))
-    edit = run_attack(attack, scene, seed=5).edit
+    context = scene_of(GRAPH, range(9), victim("gcn", 3), 4, 3, limits=(-0.1, 0.9))
+    edit = run_attack(attack, context, seed=5).edit
     assert torch.equal(x, edit.new_x) and (adj != convert.to_scipy(GRAPH.apply(edit).adj)).nnz == 0
     other = attack.attack(victim("gcn", 3), ADJ, GRAPH.x, MASK, seed=6)
     assert (adj != other[0]).nnz or not torch.equal(x, other[1])
@@ -79,7 +79,7 @@ def test_a_mended_graph_is_told(caplog: pytest.LogCaptureFixture) -> None:
     looped = (ADJ + sp.eye(15, format="csr")).tocsr()
     with caplog.at_level(logging.WARNING):
         adj, _ = make(RND).attack(None, looped, GRAPH.x, MASK)
-    assert "was mended before the attack" in caplog.text and adj.diagonal().sum() == 0
+    assert "was repaired before the attack" in caplog.text and adj.diagonal().sum() == 0
     caplog.clear()
     make(RND).attack(None, ADJ, GRAPH.x, MASK)
     assert not caplog.text
@@ -102,8 +102,8 @@ def test_import_paths_of_the_paper(module: str, name: str) -> None:
 def test_random_features_with_the_spread_of_the_graph() -> None:
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.standard_normal((15, 3)) * [0.1, 1.0, 0.5] + [2.0, 0.0, -1.0]).float()
-    scene = scene_of(Graph(GRAPH.adj, x), range(9), None, nodes=3000, edges=1, limits=(-9.0, 9.0))
-    made = run_attack(RND(spread="graph"), scene, seed=0).edit.new_x
+    context = scene_of(Graph(GRAPH.adj, x), range(9), None, nodes=3000, edges=1, limits=(-9.0, 9.0))
+    made = run_attack(RND(spread="graph"), context, seed=0).edit.new_x
     assert made is not None
     torch.testing.assert_close(made.mean(0), x.mean(0), rtol=0, atol=0.06)
     torch.testing.assert_close(made.std(0), x.std(0, correction=0), rtol=0.06, atol=0)
@@ -157,10 +157,10 @@ def test_the_cup_entry_is_wired_in_two_layers() -> None:
 
 def test_each_round_sees_degrees_and_probabilities_of_the_graph_attacked_so_far() -> None:
     model = victim("gcn", 3).eval()
-    seen: list[Site] = []
+    seen: list[TargetState] = []
     held: list[torch.Tensor] = []
 
-    def edges(site: Site, count: int, generator: torch.Generator) -> torch.Tensor:
+    def edges(site: TargetState, count: int, generator: torch.Generator) -> torch.Tensor:
         seen.append(site)
         return random_edges(site, count, generator)
 
@@ -168,8 +168,8 @@ def test_each_round_sees_degrees_and_probabilities_of_the_graph_attacked_so_far(
         held.append(SignAscent(0.1, 3)(objective, so_far, limits, generator))
         return held[-1]
 
-    scene = scene_of(GRAPH, range(9), model, 3, 2)
-    edit = inject(scene, edges=edges, features=features, generator=torch.Generator().manual_seed(0), share=0.4)
+    context = scene_of(GRAPH, range(9), model, 3, 2)
+    edit = inject(context, edges=edges, features=features, generator=torch.Generator().manual_seed(0), share=0.4)
     clean = predict(model, GRAPH)[:9]
     for number, site in enumerate(seen):
         before = edit.add[:, edit.add[1] < 15 + number]

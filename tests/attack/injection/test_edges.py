@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attack.scenes import graph_of, scene_of, site_of
+from attack.contexts import graph_of, scene_of, site_of
 from grb.attack.incremental import forward_of_features
-from grb.attack.injection import EdgeRule, Site, edges
+from grb.attack.injection import EdgeRule, TargetState, edges
 from grb.attack.injection.base import inject
 from grb.attack.injection.edges import (
     defective_edges,
@@ -37,7 +37,7 @@ def drawn(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def plain_site(t: int, edges_per_node: int, *, classes: int = 3) -> Site:
+def plain_site(t: int, edges_per_node: int, *, classes: int = 3) -> TargetState:
     ids = torch.arange(t) * 2 + 1  # ids are not places
     return site_of(
         ids, torch.arange(t) % 5, torch.arange(t) % classes, torch.linspace(0.2, 1, t), edges_per_node, FIRST
@@ -125,9 +125,9 @@ def test_tdgia_prefers_low_degree_targets() -> None:
 
 def test_a_target_whose_degree_grew_loses_rank_in_the_next_round() -> None:
     """Four equal, isolated targets and one edge per node and round: four rounds reach four different targets."""
-    rounds: list[Site] = []
+    rounds: list[TargetState] = []
 
-    def watched(site: Site, count: int, generator: torch.Generator) -> Tensor:
+    def watched(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
         rounds.append(site)
         return defective_edges(site, count, generator)
 
@@ -199,7 +199,7 @@ def test_every_node_reaches_all_classes_evenly() -> None:
 def test_tdgia_edges_need_a_model() -> None:
     site = plain_site(4, 2)
     with pytest.raises(DataError, match="needs a model"):
-        defective_edges(Site(site.targets, site.degrees, None, None, 2, FIRST), 1, drawn())
+        defective_edges(TargetState(site.targets, site.degrees, None, None, 2, FIRST), 1, drawn())
 
 
 # ---------------------------------------------------------------- SPEIT

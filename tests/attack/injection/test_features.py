@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attack.scenes import graph_of, random_graph, scene_of, victim
-from grb.attack import Scene, run_attack
+from attack.contexts import graph_of, random_graph, scene_of, victim
+from grb.attack import AttackContext, run_attack
 from grb.attack.injection import FGSM, PGD, SPEIT, TDGIA, inject
 from grb.attack.injection.edges import defective_edges, random_edges
 from grb.attack.injection.features import (
@@ -136,20 +136,20 @@ def test_a_linear_victim_is_attacked_along_the_difference_of_its_weights(steps: 
     """Two classes, one target: x = clip(t eps sign(w_wrong - w_right))."""
     model = SGC(3, 2, k=1, generator=drawn(3))
     graph = graph_of([(0, 1)], 2, torch.tensor([[1.0, 0.5, -0.5], [0.2, 0.1, 0.4]]))
-    scene = scene_of(graph, [0], model, nodes=1, edges=1, limits=(-0.2, 0.4))
+    context = scene_of(graph, [0], model, nodes=1, edges=1, limits=(-0.2, 0.4))
     with torch.no_grad():
         right = int(model(graph.x, model.prepare(graph.adj))[0].argmax())
     direction = (model.linear.weight[:, 1 - right] - model.linear.weight[:, right]).sign()
-    edit = run_attack(FGSM(epsilon=0.01, n_epoch=steps), scene, seed=0).edit
+    edit = run_attack(FGSM(epsilon=0.01, n_epoch=steps), context, seed=0).edit
     assert edit.new_x is not None
     torch.testing.assert_close(edit.new_x[0], (steps * 0.01 * direction).clamp(-0.2, 0.4), rtol=0, atol=1e-6)
 
 
 def test_pgd_starts_at_noise_of_a_tenth_of_the_range() -> None:
     graph = random_graph(20, features=3)
-    scene = scene_of(graph, range(10), victim("gcn", 2), nodes=400, edges=1, limits=(-0.5, 2.0))
-    x = run_attack(PGD(n_epoch=0), scene, seed=0).edit.new_x
-    zero = run_attack(FGSM(n_epoch=0), scene, seed=0).edit.new_x
+    context = scene_of(graph, range(10), victim("gcn", 2), nodes=400, edges=1, limits=(-0.5, 2.0))
+    x = run_attack(PGD(n_epoch=0), context, seed=0).edit.new_x
+    zero = run_attack(FGSM(n_epoch=0), context, seed=0).edit.new_x
     assert x is not None and zero is not None
     assert float(x.std()) == pytest.approx(0.2, rel=0.1) and abs(float(x.mean())) < 0.03
     assert not zero.any()
@@ -192,11 +192,11 @@ def test_patience_starts_anew_with_every_lower_accuracy() -> None:
 
 def test_early_stop_of_one_call_does_not_leak_into_the_next() -> None:
     """An MLP sees no neighbours: accuracy never falls, so every round of every call stops after 1 + 3 steps."""
-    scene = scene_of(random_graph(20), range(10), victim("mlp", 3), nodes=5, edges=2)
+    context = scene_of(random_graph(20), range(10), victim("mlp", 3), nodes=5, edges=2)
     for attack in (FGSM(patience=3), PGD(patience=3), SPEIT(patience=3)):
-        assert [len(run_attack(attack, scene, seed=0).steps) for _ in range(2)] == [4, 4]
+        assert [len(run_attack(attack, context, seed=0).steps) for _ in range(2)] == [4, 4]
     tdgia = TDGIA(patience=3)
-    assert [len(run_attack(tdgia, scene, seed=0).steps) for _ in range(2)] == [5 * 4, 5 * 4]
+    assert [len(run_attack(tdgia, context, seed=0).steps) for _ in range(2)] == [5 * 4, 5 * 4]
 
 
 # ---------------------------------------------------------------- rounds
@@ -211,30 +211,30 @@ def watched(rule: FeatureRule, rounds: list[Tensor]) -> FeatureRule:
     return call
 
 
-def rounds_of(rule: FeatureRule, scene: Scene, share: float) -> list[Tensor]:
+def rounds_of(rule: FeatureRule, context: AttackContext, share: float) -> list[Tensor]:
     rounds: list[Tensor] = []
-    inject(scene, edges=defective_edges, features=watched(rule, rounds), generator=drawn(), loss=smooth, share=share)
+    inject(context, edges=defective_edges, features=watched(rule, rounds), generator=drawn(), loss=smooth, share=share)
     return rounds
 
 
 def test_features_of_earlier_rounds_go_on_changing(rule: Callable[..., FeatureRule]) -> None:
-    scene = scene_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
-    rounds = rounds_of(rule(8, None), scene, share=0.5)
+    context = scene_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
+    rounds = rounds_of(rule(8, None), context, share=0.5)
     assert [len(x) for x in rounds] == [2, 4]
     moved = (rounds[1][:2] - rounds[0]).abs().max(1).values
     assert (moved > 0.01).all()
 
 
 def test_earlier_rounds_start_where_they_ended(rule: Callable[..., FeatureRule]) -> None:
-    scene = scene_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
-    first = rounds_of(rule(0, None), scene, share=0.5)
+    context = scene_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
+    first = rounds_of(rule(0, None), context, share=0.5)
     torch.testing.assert_close(first[1][:2], first[0], rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize(("nodes", "share", "sizes"), [(4, 0.2, [1, 1, 1, 1]), (5, 0.5, [2, 2, 1]), (1, 0.01, [1])])
 def test_rounds_are_at_least_one_node_and_end(nodes: int, share: float, sizes: list[int]) -> None:
-    scene = scene_of(random_graph(12), range(6), victim("gcn", 2).eval(), nodes=nodes, edges=2)
-    totals = [len(x) for x in rounds_of(SignAscent(0.1, 1), scene, share)]
+    context = scene_of(random_graph(12), range(6), victim("gcn", 2).eval(), nodes=nodes, edges=2)
+    totals = [len(x) for x in rounds_of(SignAscent(0.1, 1), context, share)]
     assert [b - a for a, b in zip([0, *totals], totals, strict=False)] == sizes
 
 
@@ -265,7 +265,7 @@ def test_numbers_that_make_no_sense_are_refused() -> None:
 
 
 def test_a_rule_of_edges_can_be_exchanged() -> None:
-    scene = scene_of(random_graph(12), range(6), victim("gcn", 2), nodes=2, edges=2)
+    context = scene_of(random_graph(12), range(6), victim("gcn", 2), nodes=2, edges=2)
     other = FGSM(n_epoch=1, edges=defective_edges)
     assert other.edges is defective_edges and FGSM().edges is random_edges
-    assert run_attack(other, scene, seed=0).budget["edges"] == 4
+    assert run_attack(other, context, seed=0).budget["edges"] == 4

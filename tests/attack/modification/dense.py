@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attack.scenes import random_graph
+from attack.contexts import random_graph
 from grb.graph import Adjacency, Graph
 from grb.model.torch import GCN
 

@@ -14,13 +14,13 @@ from scipy import stats
 from torch import Tensor, nn
 
 import grb
+from attack.contexts import graph_of, random_graph, victim, view_of
 from attack.modification.dense import matrix
-from attack.scenes import graph_of, random_graph, victim, view_of
-from grb.attack import Attack, Scene, run_attack
+from grb.attack import Attack, AttackContext, run_attack
 from grb.attack.build import build_attack, default_threat, scenario_of
 from grb.attack.losses import cross_entropy
 from grb.attack.modification import DICE, FGA, FLIP, NEA, PGD, PRBCD, RAND, RND, STACK, Metattack, poisoned
-from grb.attack.modification.base import Ground
+from grb.attack.modification.base import SearchState
 from grb.attack.modification.metattack import _MetaScore
 from grb.attack.modification.scores import GradientScores, known_labels
 from grb.dataset import Dataset
@@ -54,18 +54,18 @@ def blocks(n: int = 60, seed: int = 0, inside: float = 0.3, across: float = 0.02
 def test_rnd_flips_every_pair_of_a_small_graph_equally_often() -> None:
     """Six nodes, one target: five pairs, whether edge or not."""
     graph = graph_of([(0, 1), (0, 2), (1, 2), (3, 4)], 6)
-    scene = Scene(view_of(graph, [0]), Modification(edges=1))
+    context = AttackContext(view_of(graph, [0]), Modification(edges=1))
     seen: Counter[tuple[int, ...]] = Counter()
     for seed in range(600):
-        edit = run_attack(RND(mode="flip"), scene, seed=seed).edit
+        edit = run_attack(RND(mode="flip"), context, seed=seed).edit
         seen[tuple(torch.cat([edit.add, edit.drop], dim=1).flatten().tolist())] += 1
     assert len(seen) == 5 and stats.chisquare(list(seen.values())).pvalue > 0.001
 
 
 @pytest.mark.parametrize(("mode", "kinds"), [("drop", (4, 0)), ("add", (0, 4))])
 def test_rnd_has_a_mode(mode: Any, kinds: tuple[int, int]) -> None:
-    scene = Scene(view_of(random_graph(30), range(10)), Modification(edges=4))
-    edit = run_attack(RND(mode=mode), scene, seed=0).edit
+    context = AttackContext(view_of(random_graph(30), range(10)), Modification(edges=4))
+    edit = run_attack(RND(mode=mode), context, seed=0).edit
     assert (edit.drop.shape[1], edit.add.shape[1]) == kinds
 
 
@@ -74,8 +74,8 @@ def test_rnd_has_a_mode(mode: Any, kinds: tuple[int, int]) -> None:
 
 def test_dice_deletes_inside_and_connects_across() -> None:
     graph, y = blocks()
-    scene = Scene(with_labels(graph, y, range(30)), Modification(edges=25))
-    edit = run_attack(DICE(), scene, seed=0).edit
+    context = AttackContext(with_labels(graph, y, range(30)), Modification(edges=25))
+    edit = run_attack(DICE(), context, seed=0).edit
     assert (edit.drop.shape[1], edit.add.shape[1]) == (15, 10)  # 0.6 of 25, rounded down
     assert (y[edit.drop[0]] == y[edit.drop[1]]).all() and (y[edit.add[0]] != y[edit.add[1]]).all()
     attacked = graph.apply(edit)
@@ -90,8 +90,8 @@ def test_dice_deletes_inside_and_connects_across() -> None:
 def test_dice_connects_targets_with_nodes_anywhere() -> None:
     """The original joins the k-th target with node k alone."""
     graph, y = blocks(n=100)
-    scene = Scene(with_labels(graph, y, range(10)), Modification(edges=60))
-    edit = run_attack(DICE(ratio_delete=0.0), scene, seed=0).edit
+    context = AttackContext(with_labels(graph, y, range(10)), Modification(edges=60))
+    edit = run_attack(DICE(ratio_delete=0.0), context, seed=0).edit
     assert edit.add.shape[1] == 60 and int((edit.add[1] >= 10).sum()) > 40
 
 
@@ -100,8 +100,8 @@ def test_dice_moves_the_rest_to_the_other_pool_where_one_runs_dry(ratio: float, 
     graph = graph_of([(u, v) for u in range(10) for v in range(u + 1, 10)], 40)  # a clique of one class
     y = torch.tensor([0] * 10 + [1] * 30)
     inside, across = (45, 300) if ratio else (45, 300)
-    scene = Scene(with_labels(graph, y, range(10)), Modification(edges=pairs + 5 if ratio else 310))
-    result = run_attack(DICE(ratio_delete=ratio), scene, seed=0)
+    context = AttackContext(with_labels(graph, y, range(10)), Modification(edges=pairs + 5 if ratio else 310))
+    result = run_attack(DICE(ratio_delete=ratio), context, seed=0)
     assert result.budget["edges"] == (50 if ratio else 310)
     assert (result.edit.drop.shape[1], result.edit.add.shape[1]) == ((inside, 5) if ratio else (10, across))
     assert any(sentence in note for note in result.notes)
@@ -112,14 +112,14 @@ def test_dice_uses_what_is_visible_and_predictions_for_the_rest() -> None:
     shown = torch.where(torch.arange(60) < 30, -1, y)
     model = victim("gcn", 2)
     wide = Graph(graph.adj, random_graph(60, seed=3).x, shown)
-    scene = Scene(with_labels(wide, shown, range(30)), Modification(edges=3), model)
-    labels = known_labels(scene)
+    context = AttackContext(with_labels(wide, shown, range(30)), Modification(edges=3), model)
+    labels = known_labels(context)
     assert torch.equal(labels[30:], y[30:])
     assert torch.equal(labels[:30], predict(model, wide)[:30].argmax(1))
-    alone = known_labels(Scene(scene.view, scene.threat))
+    alone = known_labels(AttackContext(context.view, context.threat))
     assert float((alone[:30] == y[:30]).float().mean()) > 0.8  # passed on along the edges
     lonely = graph_of([(0, 1)], 4)
-    some = Scene(with_labels(lonely, torch.tensor([1, -1, -1, 1]), [1, 2]), Modification(edges=1))
+    some = AttackContext(with_labels(lonely, torch.tensor([1, -1, -1, 1]), [1, 2]), Modification(edges=1))
     assert known_labels(some).tolist() == [1, 1, 1, 1]
 
 
@@ -140,17 +140,17 @@ HUB = graph_of([(0, 1), (0, 2), (0, 3), (0, 4), (4, 5), (5, 6)], 8)
     ],
 )
 def test_flip_drops_by_centrality(kind: Any, mode: Any, first: tuple[int, int]) -> None:
-    scene = Scene(view_of(HUB, range(8)), Modification(edges=1))
-    assert tuple(run_attack(FLIP(flip_type=kind, mode=mode), scene, seed=0).edit.drop.flatten().tolist()) == first
+    context = AttackContext(view_of(HUB, range(8)), Modification(edges=1))
+    assert tuple(run_attack(FLIP(flip_type=kind, mode=mode), context, seed=0).edit.drop.flatten().tolist()) == first
 
 
 def test_flip_adds_between_the_least_central_nodes_where_nothing_may_go() -> None:
-    scene = Scene(view_of(HUB, range(8)), Modification(edges=1, allow=("add",)))
-    edit = run_attack(FLIP(), scene, seed=0).edit
+    context = AttackContext(view_of(HUB, range(8)), Modification(edges=1, allow=("add",)))
+    edit = run_attack(FLIP(), context, seed=0).edit
     assert 7 in edit.add.flatten().tolist()  # without any neighbour
-    other = run_attack(FLIP(mode="ascend"), scene, seed=0).edit
+    other = run_attack(FLIP(mode="ascend"), context, seed=0).edit
     assert tuple(other.add.flatten().tolist()) == (0, 5)  # 4 + 2, and absent
-    all_gone = run_attack(FLIP(), Scene(view_of(HUB, range(8)), Modification(edges=8)), seed=0)
+    all_gone = run_attack(FLIP(), AttackContext(view_of(HUB, range(8)), Modification(edges=8)), seed=0)
     assert (all_gone.edit.drop.shape[1], all_gone.edit.add.shape[1]) == (6, 2)
 
 
@@ -161,8 +161,8 @@ def test_pgd_changes_as_many_targets_as_allowed_and_no_other_row() -> None:
     """The original clips the features of all nodes and draws targets twice."""
     graph = random_graph(30)
     threat = Modification(edges=5, feature_nodes=4, feature_range=(-1.0, 0.5))
-    scene = Scene(view_of(graph, range(10)), threat, victim("gcn", 4))
-    result = run_attack(PGD(n_epoch=10, epsilon=0.1), scene, seed=0)
+    context = AttackContext(view_of(graph, range(10)), threat, victim("gcn", 4))
+    result = run_attack(PGD(n_epoch=10, epsilon=0.1), context, seed=0)
     assert result.edit.set_ids is not None and result.edit.set_x is not None
     assert len(result.edit.set_ids) == 4 and (result.edit.set_ids < 10).all()
     assert not result.edit.add.numel() and not result.edit.drop.numel()
@@ -176,16 +176,16 @@ def test_pgd_changes_as_many_targets_as_allowed_and_no_other_row() -> None:
 def test_pgd_has_a_radius_and_may_come_after_edges() -> None:
     graph = random_graph(30)
     threat = Modification(edges=5, feature_nodes=4, feature_range=(-9.0, 9.0))
-    scene = Scene(view_of(graph, range(10)), threat, victim("gcn", 4))
-    result = run_attack(PGD(n_epoch=30, epsilon=0.1, radius=0.25, edges=RND()), scene, seed=0)
+    context = AttackContext(view_of(graph, range(10)), threat, victim("gcn", 4))
+    result = run_attack(PGD(n_epoch=30, epsilon=0.1, radius=0.25, edges=RND()), context, seed=0)
     assert result.edit.drop.shape[1] == 5 and result.edit.set_x is not None
     change = (result.edit.set_x - graph.x[result.edit.set_ids]).abs()  # type: ignore[index]
     assert 0.24 < float(change.max()) <= 0.25 + 1e-6
 
 
 def test_pgd_without_a_feature_budget_says_so() -> None:
-    scene = Scene(view_of(random_graph(9), range(4)), Modification(edges=5), victim("gcn", 2))
-    result = run_attack(PGD(), scene, seed=0)
+    context = AttackContext(view_of(random_graph(9), range(4)), Modification(edges=5), victim("gcn", 2))
+    result = run_attack(PGD(), context, seed=0)
     assert result.edit.is_empty and result.notes == (
         "no features were changed: the threat model allows feature_nodes=0",
     )
@@ -283,8 +283,8 @@ def test_meta_gradients_are_those_of_unrolled_training_on_a_dense_matrix(order: 
     doubled = Graph(wide, graph.x.double())  # type: ignore[union-attr]
     view = with_labels(doubled, torch.where(torch.arange(30) < 12, y, -1), targets)
     attack = Metattack(n_epoch=40, lr=0.05, order=order, snapshots=4, loss=cross_entropy)
-    scene = Scene(view, Modification(edges=4))
-    scores = _MetaScore(attack, scene)(Ground.of(scene, everywhere=True))
+    context = AttackContext(view, Modification(edges=4))
+    scores = _MetaScore(attack, context)(SearchState.of(context, everywhere=True))
     assert isinstance(scores, GradientScores)
     pairs = torch.combinations(torch.arange(30)).T
     a = matrix(doubled).requires_grad_()
@@ -301,8 +301,10 @@ def test_metattack_trains_with_features_of_any_size() -> None:
     """Steps of 0.1 diverge on features of length 1000."""
     graph, y = blocks(n=40)
     large = Graph(graph.adj, 1000 * graph.x)  # type: ignore[operator]
-    scene = Scene(with_labels(large, torch.where(torch.arange(40) < 20, y, -1), range(20, 40)), Modification(edges=4))
-    result = run_attack(Metattack(n_epoch=30), scene, seed=0)
+    context = AttackContext(
+        with_labels(large, torch.where(torch.arange(40) < 20, y, -1), range(20, 40)), Modification(edges=4)
+    )
+    result = run_attack(Metattack(n_epoch=30), context, seed=0)
     assert result.budget["edges"] == 4 and all(np.isfinite(step.loss) for step in result.steps)
 
 
@@ -319,12 +321,12 @@ def test_metattack_goals_and_what_it_needs() -> None:
     graph, y = blocks(n=40)
     shown = y.clone()
     shown[20:] = -1
-    scene = Scene(with_labels(graph, shown, range(20, 40)), Modification(edges=4))
-    edits = [run_attack(Metattack(goal=goal, n_epoch=20), scene, seed=0).edit for goal in ("self", "train", "both")]
+    context = AttackContext(with_labels(graph, shown, range(20, 40)), Modification(edges=4))
+    edits = [run_attack(Metattack(goal=goal, n_epoch=20), context, seed=0).edit for goal in ("self", "train", "both")]
     assert all(edit.add.shape[1] + edit.drop.shape[1] == 4 for edit in edits)
     assert not torch.equal(edits[0].add, edits[1].add)
     with pytest.raises(DataError, match="shows no training nodes with labels"):
-        run_attack(Metattack(), Scene(view_of(graph, [0]), Modification(edges=1)), seed=0)
+        run_attack(Metattack(), AttackContext(view_of(graph, [0]), Modification(edges=1)), seed=0)
     assert Metattack.objective == "poisoning" and not hasattr(FGA, "objective")
     for wrong, sentence in WRONG_METATTACKS:
         with pytest.raises(DataError, match=sentence):
@@ -339,8 +341,8 @@ def test_adversarial_training_with_changed_edges() -> None:
     seen: list[float] = []
 
     class Spy:
-        def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-            edit = PRBCD(n_epoch=2, search_space_size=500)(scene, generator=generator)
+        def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+            edit = PRBCD(n_epoch=2, search_space_size=500)(context, generator=generator)
             seen.append(edit.add.shape[1] + edit.drop.shape[1])
             return edit
 
@@ -388,7 +390,7 @@ def test_attacks_by_name_have_the_threat_of_their_scenario() -> None:
     assert default_threat(build_attack("fgsm", "synth-tiny"), dataset, "full").nodes == 9  # type: ignore[union-attr]
     result = grb.run_attack("dice", None, dataset)
     assert result.budget["edges"] == int(0.05 * dataset.num_edges)
-    assert scenario_of(lambda scene, generator: None) == "injection"
+    assert scenario_of(lambda context, generator: None) == "injection"
     assert build_attack("pr-bcd", "grb-cora") == PRBCD() and build_attack("prbcd", "x", iterations=3).n_epoch == 3  # type: ignore[attr-defined]
     assert build_attack("pgd-features", "grb-cora", iterations=7, step=0.5) == PGD(n_epoch=7, epsilon=0.5)
     with pytest.raises(DataError, match=r"n_edge_mod is a limit.*give threat=Modification"):
@@ -430,8 +432,8 @@ def test_settings_that_make_no_sense_are_refused(maker: Any, options: dict[str, 
 def test_all_of_the_budget_is_used_when_all_nodes_are_targets(attack: Attack) -> None:
     """The original lists edges in both directions and flips them back: 121, 9, 1 and 1 of 125."""
     graph = random_graph(100, density=0.06, seed=0)
-    scene = Scene(view_of(graph, range(100)), Modification(edges=125))
-    result = run_attack(attack, scene, seed=0)
+    context = AttackContext(view_of(graph, range(100)), Modification(edges=125))
+    result = run_attack(attack, context, seed=0)
     assert result.budget["edges"] == 125
     assert abs(graph.apply(result.edit).num_edges - graph.num_edges) <= 125
 
@@ -453,6 +455,6 @@ def test_an_added_edge_may_let_another_one_go(attack: Attack) -> None:
     plain = graph_of([(1, 2), (1, 3)], 4)
     graph = Graph(plain.adj, plain.x, torch.tensor([0, 1, 2, 1]))
     targets = torch.tensor([1, 3])
-    scene = Scene(view_of(graph, targets), Modification(edges=6, allow_isolate=False))
-    edit = run_attack(attack, scene, seed=0).edit
+    context = AttackContext(view_of(graph, targets), Modification(edges=6, allow_isolate=False))
+    edit = run_attack(attack, context, seed=0).edit
     assert [1, 3] in edit.drop.T.tolist() and (graph.apply(edit).adj.degrees[targets] > 0).all()

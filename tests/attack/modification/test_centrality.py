@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from attack.scenes import graph_of, random_graph
+from attack.contexts import graph_of, random_graph
 from grb.attack.modification.centrality import (
     _dependencies,
     betweenness,

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from attack.contexts import graph_of, view_of
 from attack.modification.dense import double_gcn, double_graph, flipped, gcn_logits, matrix, pairs_of
-from attack.scenes import graph_of, view_of
-from grb.attack import Scene, run_attack
+from grb.attack import AttackContext, run_attack
 from grb.attack.losses import cross_entropy, tanh_margin, typical_margin
 from grb.attack.modification import FGA
 from grb.graph import Adjacency, Graph
@@ -47,8 +47,8 @@ def dense_fga(
 
 
 def changed(graph: Graph, targets: Tensor, attack: FGA, **limits: object) -> set[tuple[int, int]]:
-    scene = Scene(view_of(graph, targets), Modification(**limits), double_gcn())  # type: ignore[arg-type]
-    edit = run_attack(attack, scene, seed=0).edit
+    context = AttackContext(view_of(graph, targets), Modification(**limits), double_gcn())  # type: ignore[arg-type]
+    edit = run_attack(attack, context, seed=0).edit
     return {(u, v) for part in (edit.add, edit.drop) for u, v in part.T.tolist()}
 
 
@@ -97,8 +97,8 @@ def test_an_edge_goes_only_if_its_gradient_is_negative() -> None:
     """The original removes an edge with a positive gradient, which lowers the loss."""
     for seed in range(6):
         graph = double_graph(16, density=0.3, seed=seed)
-        scene = Scene(view_of(graph, range(16)), Modification(edges=1, allow=("drop",)), double_gcn())
-        result = run_attack(FGA(), scene, seed=0)
+        context = AttackContext(view_of(graph, range(16)), Modification(edges=1, allow=("drop",)), double_gcn())
+        result = run_attack(FGA(), context, seed=0)
         dense = dense_fga(graph, torch.arange(16), 1)
         if result.edit.drop.numel():
             a, (u, v) = matrix(graph), result.edit.drop.flatten().tolist()
@@ -113,8 +113,8 @@ def test_an_edge_goes_only_if_its_gradient_is_negative() -> None:
 
 def test_a_refresh_interval_keeps_the_nodes_of_one_round_apart() -> None:
     graph = double_graph(60, density=0.08)
-    scene = Scene(view_of(graph, range(30)), Modification(edges=8), double_gcn())
-    result = run_attack(FGA(refresh=8), scene, seed=0)
+    context = AttackContext(view_of(graph, range(30)), Modification(edges=8), double_gcn())
+    result = run_attack(FGA(refresh=8), context, seed=0)
     ends = torch.cat([result.edit.add.flatten(), result.edit.drop.flatten()])
     assert len(result.steps) == 1 and len(ends) == 16 == len(ends.unique())
-    assert len(run_attack(FGA(refresh=3), scene, seed=0).steps) == 3
+    assert len(run_attack(FGA(refresh=3), context, seed=0).steps) == 3

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from attack.modification.dense import double_gcn, double_graph, gcn_logits, matrix, pairs_of
 from grb.attack.losses import Loss, cross_entropy, masked_cross_entropy, prob_margin, tanh_margin, typical_margin
-from grb.attack.modification.factors import SCALINGS, Scaling, probe_graph
 from grb.attack.modification.gradient import Victim, _ByAutograd, of_propagated
+from grb.attack.modification.low_rank_gradients import SCALINGS, Scaling, probe_graph
 from grb.defense.gcnsvd import GCNSVD
 from grb.defense.gnnguard import GCNGuard
 from grb.defense.robustgcn import RobustGCN
@@ -99,7 +99,7 @@ def test_the_closed_form_equals_dense_autograd(loss: Loss) -> None:
 @pytest.mark.parametrize("name", ["gcn", "gat", "r-gcn"])
 @pytest.mark.parametrize("one_piece", [2**25, 0])
 def test_blocks_hold_the_same_numbers(name: str, one_piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grb.attack.modification.factors.ONE_PIECE", one_piece)
+    monkeypatch.setattr("grb.attack.modification.low_rank_gradients.ONE_PIECE", one_piece)
     graph = double_graph(N)
     gradient = Victim(drawn(MODELS[name]), graph, torch.arange(5), tanh_margin).gradient(graph.adj)
     rows, columns = torch.tensor([3, 0, 7]), torch.arange(N)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
-from attack.scenes import graph_of
+from attack.contexts import graph_of
 from grb.attack.modification import pairs as module
 from grb.attack.modification.pairs import PairSpace, contains, places_of, without
 

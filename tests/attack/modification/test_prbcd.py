@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 import grb
-from attack.scenes import random_graph, victim, view_of
-from grb.attack import Scene, run_attack
+from attack.contexts import random_graph, victim, view_of
+from grb.attack import AttackContext, run_attack
 from grb.attack.losses import tanh_margin
 from grb.attack.modification import FGA, GRBCD, PRBCD, TopologyPGD
-from grb.attack.modification import relaxed as module
+from grb.attack.modification import relaxation as module
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -86,9 +86,9 @@ def test_gradient_attacks_are_stronger_than_chance(dataset: Dataset, model: nn.M
 
 def test_a_block_that_covers_all_pairs_is_never_drawn_anew() -> None:
     """PR-BCD then differs from topology PGD by its step size alone."""
-    scene = Scene(view_of(random_graph(14), range(7)), Modification(edges=5), victim("gcn", 4))
+    context = AttackContext(view_of(random_graph(14), range(7)), Modification(edges=5), victim("gcn", 4))
     first, second = (
-        run_attack(attack, scene, seed=0)
+        run_attack(attack, context, seed=0)
         for attack in (
             PRBCD(n_epoch=6, search_space_size=10**6, n_epoch_resampling=0.0, lr_factor=0.2 * 14, max_final_samples=1),
             TopologyPGD(n_epoch=6, max_final_samples=1),
@@ -110,8 +110,8 @@ def test_every_step_stays_within_the_budget_and_the_lower_half_changes(monkeypat
     graph = random_graph(40, density=0.1)
     for limits in ({}, {"per_node": 0.5}):
         seen.clear()
-        scene = Scene(view_of(graph, range(20)), Modification(edges=12, **limits), victim("gcn", 4))
-        run_attack(PRBCD(n_epoch=8, search_space_size=100, lr_factor=1000.0), scene, seed=0)
+        context = AttackContext(view_of(graph, range(20)), Modification(edges=12, **limits), victim("gcn", 4))
+        run_attack(PRBCD(n_epoch=8, search_space_size=100, lr_factor=1000.0), context, seed=0)
         for block in seen:
             assert (block.weights >= 0).all() and (block.weights <= 1).all()
             assert float(block.weights.sum()) <= 12 + 1e-3
@@ -119,37 +119,37 @@ def test_every_step_stays_within_the_budget_and_the_lower_half_changes(monkeypat
         fresh = [len(set(b.numbers.tolist()) - set(a.numbers.tolist())) for a, b in zip(seen, seen[1:])]
         assert min(fresh[:5]) >= 50 and fresh[6] == 0
         if limits:
-            pairs = scene_pairs(scene, seen[-1])
+            pairs = scene_pairs(context, seen[-1])
             sums = torch.zeros(40).index_add_(0, pairs.flatten(), seen[-1].weights.repeat(2))
             assert (sums <= (graph.adj.degrees * 0.5).floor() + 1e-4).all()
 
 
-def scene_pairs(scene: Scene, block: module.Block) -> Tensor:
-    from grb.attack.modification.base import Ground
+def scene_pairs(context: AttackContext, block: module.Block) -> Tensor:
+    from grb.attack.modification.base import SearchState
 
-    return Ground.of(scene).space.pairs(block.numbers)
+    return SearchState.of(context).space.pairs(block.numbers)
 
 
 def test_small_blocks_grow_with_the_budget_and_say_so() -> None:
-    scene = Scene(view_of(random_graph(30), range(20)), Modification(edges=20), victim("gcn", 4))
+    context = AttackContext(view_of(random_graph(30), range(20)), Modification(edges=20), victim("gcn", 4))
     for attack in (PRBCD(n_epoch=2, search_space_size=5), GRBCD(n_epoch=2, search_space_size=5)):
-        result = run_attack(attack, scene, seed=0)
+        result = run_attack(attack, context, seed=0)
         assert "the block was enlarged to 80 pairs, four times the budget" in result.notes
 
 
 def test_the_best_rounded_graph_is_kept() -> None:
-    scene = Scene(view_of(random_graph(30), range(20)), Modification(edges=6), victim("gcn", 4))
-    result = run_attack(PRBCD(n_epoch=12, search_space_size=60, lr_factor=5000.0), scene, seed=1)
-    logits = predict(victim("gcn", 4), scene.graph.apply(result.edit))[:20].argmax(1)
-    kept = float((logits == predict(victim("gcn", 4), scene.graph)[:20].argmax(1)).float().mean())
+    context = AttackContext(view_of(random_graph(30), range(20)), Modification(edges=6), victim("gcn", 4))
+    result = run_attack(PRBCD(n_epoch=12, search_space_size=60, lr_factor=5000.0), context, seed=1)
+    logits = predict(victim("gcn", 4), context.graph.apply(result.edit))[:20].argmax(1)
+    kept = float((logits == predict(victim("gcn", 4), context.graph)[:20].argmax(1)).float().mean())
     assert kept == min(step.accuracy for step in result.steps)
 
 
 def test_pairs_away_from_the_targets_are_looked_at_only_if_asked_for() -> None:
-    scene = Scene(view_of(random_graph(40, density=0.1), range(4)), Modification(edges=60), victim("gcn", 4))
+    context = AttackContext(view_of(random_graph(40, density=0.1), range(4)), Modification(edges=60), victim("gcn", 4))
     for maker in (PRBCD, GRBCD):
         near, far = (
-            run_attack(maker(n_epoch=5, search_space_size=400, everywhere=flag), scene, seed=0).edit
+            run_attack(maker(n_epoch=5, search_space_size=400, everywhere=flag), context, seed=0).edit
             for flag in (False, True)
         )
         assert (torch.cat([near.add, near.drop], dim=1) < 4).any(0).all()
@@ -158,18 +158,18 @@ def test_pairs_away_from_the_targets_are_looked_at_only_if_asked_for() -> None:
 
 def test_models_with_attention_are_attacked_by_autograd() -> None:
     model = GAT(3, 4, hidden_features=[4], heads=2, generator=torch.Generator().manual_seed(0))
-    scene = Scene(view_of(random_graph(20), range(10)), Modification(edges=4), model)
+    context = AttackContext(view_of(random_graph(20), range(10)), Modification(edges=4), model)
     for attack in (PRBCD(n_epoch=3, search_space_size=50), GRBCD(n_epoch=3, search_space_size=50), FGA(refresh=4)):
-        result = run_attack(attack, scene, seed=0)
+        result = run_attack(attack, context, seed=0)
         assert result.budget["edges"] > 0 and any("no closed form" in note for note in result.notes)
         assert result.steps[-1].loss > 0 or result.steps[-1].loss >= result.steps[0].loss
 
 
 def test_topology_pgd_refuses_graphs_with_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grb.attack.modification.pgd.MOST_PAIRS", 10)
-    scene = Scene(view_of(random_graph(10), range(5)), Modification(edges=1), victim("gcn", 2))
+    context = AttackContext(view_of(random_graph(10), range(5)), Modification(edges=1), victim("gcn", 2))
     with pytest.raises(DataError, match="have 35 pairs, but PGD on all of them is for 10 at most; use pr-bcd"):
-        run_attack(TopologyPGD(), scene, seed=0)
+        run_attack(TopologyPGD(), context, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from attack.contexts import random_graph, view_of
 from attack.modification.dense import double_gcn, double_graph, gcn_logits, matrix, pairs_of
-from attack.scenes import random_graph, view_of
-from grb.attack import Scene
+from grb.attack import AttackContext
 from grb.attack.losses import tanh_margin, typical_margin
-from grb.attack.modification.base import Ground, PairScores
+from grb.attack.modification.base import PairScores, SearchState
 from grb.attack.modification.centrality import betweenness, degree, eigenvector
 from grb.attack.modification.scores import ByGradient, Central, Constant, Labels
 from grb.graph import Adjacency, Graph
@@ -24,8 +24,8 @@ N = 12
 PAIRS = torch.tensor(pairs_of(N)).T
 
 
-def ground_of(graph: Graph) -> Ground:
-    return Ground.of(Scene(view_of(graph, range(N)), Modification(edges=5)))
+def ground_of(graph: Graph) -> SearchState:
+    return SearchState.of(AttackContext(view_of(graph, range(N)), Modification(edges=5)))
 
 
 def of_every_pair(graph: Graph, scores: PairScores) -> dict[tuple[int, int], float]:
@@ -93,8 +93,8 @@ def test_gradient_scores_are_what_a_small_part_of_each_flip_gains(isolated: int)
     def raised(b: Tensor) -> float:
         return float(loss(gcn_logits(model, b, x)[targets], labels).mean())
 
-    scene = Scene(view, Modification(edges=3), model)
-    found = of_every_pair(graph, ByGradient(scene)(Ground.of(scene)))
+    context = AttackContext(view, Modification(edges=3), model)
+    found = of_every_pair(graph, ByGradient(context)(SearchState.of(context)))
     step = 1e-6
     for (u, v), score in found.items():
         sign = 1 - 2 * float(a[u, v])
@@ -110,7 +110,7 @@ def test_gradient_scores_of_weighted_edges_are_those_of_the_whole_edge() -> None
     """Half the weight, half the change."""
     graph, model = double_graph(N), double_gcn()
     half = Graph(Adjacency(graph.adj.pattern, torch.full((graph.adj.pattern.entries,), 0.5).double()), graph.x)
-    scene = Scene(view_of(half, range(5)), Modification(edges=3), model)
-    scores = ByGradient(scene)(Ground.of(scene))
+    context = AttackContext(view_of(half, range(5)), Modification(edges=3), model)
+    scores = ByGradient(context)(SearchState.of(context))
     edges = half.adj.edges()
     torch.testing.assert_close(scores.drops(edges), -0.5 * scores.gradient.of(edges))  # type: ignore[attr-defined]

@@ -9,11 +9,11 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from attack.contexts import graph_of, random_graph, view_of
 from attack.modification.dense import flipped, matrix, pairs_of
-from attack.scenes import graph_of, random_graph, view_of
-from grb.attack import Scene, run_attack
+from grb.attack import AttackContext, run_attack
 from grb.attack.modification import NEA, STACK
-from grb.attack.modification.base import Ground
+from grb.attack.modification.base import SearchState
 from grb.attack.modification.spectrum import FilterChange, WalkResidual, _component_vectors, _walk
 from grb.dataset import load_dataset
 from grb.graph import Graph
@@ -21,15 +21,15 @@ from grb.threat import Modification
 from helpers import needs_grb_cora
 
 
-def ground_of(graph: Graph, targets: object = None) -> Ground:
+def ground_of(graph: Graph, targets: object = None) -> SearchState:
     chosen = range(graph.n) if targets is None else targets
-    return Ground.of(Scene(view_of(graph, chosen), Modification(edges=5)))
+    return SearchState.of(AttackContext(view_of(graph, chosen), Modification(edges=5)))
 
 
 def all_scores(graph: Graph, score: object) -> tuple[Tensor, Tensor]:
     """All pairs and their scores, by the list functions."""
-    ground = ground_of(graph)
-    made = score(ground)  # type: ignore[operator]
+    state = ground_of(graph)
+    made = score(state)  # type: ignore[operator]
     pairs = torch.tensor(pairs_of(graph.n)).T
     present = graph.adj.has(pairs)
     found = torch.empty(pairs.shape[1], dtype=torch.float64)
@@ -189,14 +189,14 @@ def test_both_change_as_many_edges_as_they_may_even_if_all_nodes_are_targets() -
     graph = random_graph(60, density=0.1, seed=0)
     for attack in (NEA(), STACK(), NEA(estimate="fast")):
         for allow in (("drop",), ("add",), ("add", "drop")):
-            scene = Scene(view_of(graph, range(60)), Modification(edges=25, allow=allow))  # type: ignore[arg-type]
-            assert run_attack(attack, scene, seed=0).budget["edges"] == 25
+            context = AttackContext(view_of(graph, range(60)), Modification(edges=25, allow=allow))  # type: ignore[arg-type]
+            assert run_attack(attack, context, seed=0).budget["edges"] == 25
 
 
 def test_scores_are_computed_anew_after_flips() -> None:
     graph = random_graph(40, density=0.1, seed=1)
-    scene = Scene(view_of(graph, range(20)), Modification(edges=10))
-    once, often = (run_attack(STACK(refresh=refresh), scene, seed=0).edit for refresh in (None, 1))
+    context = AttackContext(view_of(graph, range(20)), Modification(edges=10))
+    once, often = (run_attack(STACK(refresh=refresh), context, seed=0).edit for refresh in (None, 1))
     a = matrix(graph)
 
     def moved(edit: object) -> float:
@@ -210,11 +210,11 @@ def test_scores_are_computed_anew_after_flips() -> None:
 @pytest.mark.slow
 def test_the_fast_ranking_on_grb_cora() -> None:
     graph = load_dataset("grb-cora").graph
-    ground = ground_of(graph)
+    state = ground_of(graph)
     absent = torch.randint(graph.n, (2, 4000), generator=torch.Generator().manual_seed(0))
     absent = absent[:, (absent[0] != absent[1]) & ~graph.adj.has(absent)]
     estimates: tuple[Any, ...] = ("dense", "fast")
-    dense, fast = (WalkResidual(estimate=estimate)(ground) for estimate in estimates)
+    dense, fast = (WalkResidual(estimate=estimate)(state) for estimate in estimates)
     edges = graph.adj.edges()
     assert stats.spearmanr(dense.drops(edges).numpy(), fast.drops(edges).numpy()).statistic >= 0.9
     assert stats.spearmanr(dense.adds(absent).numpy(), fast.adds(absent).numpy()).statistic >= 0.9

@@ -8,8 +8,8 @@ from grb.dataset.raw import thin
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Graph, adjacency_from_edges
 from grb.model.profiling import build_profiler, profiler
-from grb.model.profiling.blueprint import mean_of_graphs
 from grb.model.profiling.gatedgcn import _Gated
+from grb.model.profiling.network import mean_of_graphs
 from made_collections import random_collection
 
 MODELS = {"gcn": 5, "gin": 5, "gin-2l": 2, "chebnet": 5, "gatedgcn": 5, "gcnii": 5}

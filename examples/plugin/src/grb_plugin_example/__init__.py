@@ -10,7 +10,7 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from grb.attack import Scene
+from grb.attack import AttackContext
 from grb.dataset import Dataset
 from grb.graph import Adjacency, Graph, GraphEdit, normalise
 from grb.model.base import GraphModel
@@ -23,12 +23,12 @@ class Star:
     needs_model = False
     version = 1
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        graph, limits = scene.graph, scene.injection
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        graph, limits = context.graph, context.injection
         low, high = limits.feature_range
         new_x = low + (high - low) * torch.rand(limits.nodes, graph.num_features, generator=generator)
-        each = min(limits.edges_per_node, len(scene.targets))
-        ends = [scene.targets[torch.randperm(len(scene.targets), generator=generator)[:each]] for _ in new_x]
+        each = min(limits.edges_per_node, len(context.targets))
+        ends = [context.targets[torch.randperm(len(context.targets), generator=generator)[:each]] for _ in new_x]
         new = torch.arange(graph.n, graph.n + limits.nodes).repeat_interleave(each)
         return GraphEdit(graph.n, add=torch.stack([torch.cat(ends), new]), new_x=new_x)
 

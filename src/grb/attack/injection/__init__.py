@@ -1,11 +1,11 @@
 """Injection attacks: nodes are added, the original graph stays as it is."""
 
 from grb.attack.injection.base import inject
-from grb.attack.injection.edges import EdgeRule, Site
+from grb.attack.injection.edges import EdgeRule, TargetState
 from grb.attack.injection.fgsm import FGSM
 from grb.attack.injection.pgd import PGD
 from grb.attack.injection.random import RND
 from grb.attack.injection.speit import SPEIT
 from grb.attack.injection.tdgia import TDGIA
 
-__all__ = ["FGSM", "PGD", "RND", "SPEIT", "TDGIA", "EdgeRule", "Site", "inject"]
+__all__ = ["FGSM", "PGD", "RND", "SPEIT", "TDGIA", "EdgeRule", "TargetState", "inject"]

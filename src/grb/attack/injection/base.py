@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, Scene, run_attack, scene_of_arrays
+from grb.attack.base import Attack, AttackContext, run_attack, scene_of_arrays
 from grb.attack.incremental import Rewired
-from grb.attack.injection.edges import EdgeRule, Site
+from grb.attack.injection.edges import EdgeRule, TargetState
 from grb.attack.injection.features import FeatureRule, Objective
 from grb.attack.losses import Loss, cross_entropy
 from grb.errors import DataError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def inject(
-    scene: Scene,
+    context: AttackContext,
     *,
     edges: EdgeRule,
     features: FeatureRule,
@@ -36,63 +36,65 @@ def inject(
     In every round the edge rule sees the graph attacked so far; the features of earlier rounds go on being optimised.
 
     Args:
-        scene: With an :class:`~grb.threat.Injection` threat model and a model.
+        context: With an :class:`~grb.threat.Injection` threat model and a model.
         edges: Where the nodes of a round attach.
         features: Optimiser of all injected features.
         generator: The only source of randomness.
         loss: What to raise, per target.
         share: Of the nodes injected in one round, 1 for all at once.
     """
-    threat = scene.injection
-    total = threat.nodes if len(scene.targets) and threat.edges_per_node else 0
-    clean = GraphEdit(n=scene.graph.n)
+    threat = context.injection
+    total = threat.nodes if len(context.targets) and threat.edges_per_node else 0
+    clean = GraphEdit(n=context.graph.n)
     if total == 0:
         return clean
-    rewired = Rewired(scene.surrogate(), scene.graph)
-    logits = rewired.logits()[scene.targets]
+    rewired = Rewired(context.surrogate(), context.graph)
+    logits = rewired.logits()[context.targets]
     labels, probs = logits.argmax(1), torch.softmax(logits, dim=1)
-    pairs, x = clean.add, torch.empty(0, scene.graph.num_features)
+    pairs, x = clean.add, torch.empty(0, context.graph.num_features)
     while len(x) < total:
         count = min(max(1, math.floor(share * total)), total - len(x))
-        pairs = torch.cat([pairs, edges(_site(scene, pairs, len(x), labels, probs), count, generator)], dim=1)
-        x = torch.cat([x, torch.full((count, scene.graph.num_features), torch.nan)])
-        wired = GraphEdit(n=scene.graph.n, add=pairs, new_x=torch.zeros_like(x))
-        forward, incremental = rewired.forward(wired, scene.targets)
+        pairs = torch.cat([pairs, edges(_site(context, pairs, len(x), labels, probs), count, generator)], dim=1)
+        x = torch.cat([x, torch.full((count, context.graph.num_features), torch.nan)])
+        wired = GraphEdit(n=context.graph.n, add=pairs, new_x=torch.zeros_like(x))
+        forward, incremental = rewired.forward(wired, context.targets)
         if not incremental:
-            scene.note("full forward pass in every step: the model has no stages")
-        x = features(Objective(forward, labels, loss, scene.report), x, threat.feature_range, generator)
+            context.note("full forward pass in every step: the model has no stages")
+        x = features(Objective(forward, labels, loss, context.report), x, threat.feature_range, generator)
         if len(x) < total:
             with torch.no_grad():
                 probs = torch.softmax(forward(x), dim=1)
-    return GraphEdit(n=scene.graph.n, add=pairs, new_x=x.detach())
+    return GraphEdit(n=context.graph.n, add=pairs, new_x=x.detach())
 
 
-def _site(scene: Scene, pairs: Tensor, so_far: int, labels: Tensor | None, probs: Tensor | None) -> Site:
-    degrees = scene.graph.adj.degrees[scene.targets].long()
+def _site(
+    context: AttackContext, pairs: Tensor, so_far: int, labels: Tensor | None, probs: Tensor | None
+) -> TargetState:
+    degrees = context.graph.adj.degrees[context.targets].long()
     if pairs.numel():
-        added = torch.bincount(pairs.flatten(), minlength=scene.graph.n)
-        degrees = degrees + added[scene.targets]
-    return Site(
-        targets=scene.targets,
+        added = torch.bincount(pairs.flatten(), minlength=context.graph.n)
+        degrees = degrees + added[context.targets]
+    return TargetState(
+        targets=context.targets,
         degrees=degrees,
         labels=labels,
         probs=probs,
-        edges_per_node=scene.injection.edges_per_node,
-        first=scene.graph.n + so_far,
+        edges_per_node=context.injection.edges_per_node,
+        first=context.graph.n + so_far,
     )
 
 
-def wire_only(scene: Scene, edges: EdgeRule, generator: torch.Generator) -> Tensor:
+def wire_only(context: AttackContext, edges: EdgeRule, generator: torch.Generator) -> Tensor:
     """Edges of all injected nodes by a rule that needs no model, [2, e]; none if there is nothing to inject."""
-    threat = scene.injection
-    if not (threat.nodes and threat.edges_per_node and len(scene.targets)):
-        return GraphEdit(n=scene.graph.n).add
-    return edges(_site(scene, GraphEdit(n=scene.graph.n).add, 0, None, None), threat.nodes, generator)
+    threat = context.injection
+    if not (threat.nodes and threat.edges_per_node and len(context.targets)):
+        return GraphEdit(n=context.graph.n).add
+    return edges(_site(context, GraphEdit(n=context.graph.n).add, 0, None, None), threat.nodes, generator)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The paper's way to give the threat model to an attack; with ``run_attack`` the scene's own counts instead.
+    """The paper's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
         n_inject_max: Injected nodes at most.
@@ -138,7 +140,7 @@ class Limits:
             The attacked adjacency, [n + m, n + m], and the features of the m injected nodes, [m, d].
         """
         assert isinstance(self, Attack)
-        scene = scene_of_arrays(model, adj, features, target_mask, self.threat())
-        edit = run_attack(self, scene, seed=seed).edit
-        none = torch.empty(0, scene.graph.num_features)
-        return convert.to_scipy(scene.graph.apply(edit).adj), none if edit.new_x is None else edit.new_x
+        context = scene_of_arrays(model, adj, features, target_mask, self.threat())
+        edit = run_attack(self, context, seed=seed).edit
+        none = torch.empty(0, context.graph.num_features)
+        return convert.to_scipy(context.graph.apply(edit).adj), none if edit.new_x is None else edit.new_x

@@ -18,7 +18,7 @@ CHUNK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class TargetState:
     """What an edge rule sees.
 
     Args:
@@ -48,10 +48,10 @@ class Site:
         return torch.stack([nodes, self.targets[chosen.flatten()]])
 
 
-EdgeRule = Callable[[Site, int, torch.Generator], Tensor]
+EdgeRule = Callable[[TargetState, int, torch.Generator], Tensor]
 
 
-def random_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def random_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Every new node takes distinct targets uniformly at random."""
     # one random number per node and target is the simplest way, but at large sizes it is slower than the attack itself
     if count * len(site.targets) > CHUNK and site.width * 2 <= len(site.targets):
@@ -64,17 +64,17 @@ def random_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
     return site.join(torch.cat(chosen))
 
 
-def uniform_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def uniform_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Targets in turn, in random order: no target gets a second edge before all have one."""
     return site.join(_in_turn(torch.randperm(len(site.targets), generator=generator), count, site.width))
 
 
-def lowest_degree_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def lowest_degree_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Targets in turn, those with the fewest neighbours first; equal ones by id."""
     return site.join(_in_turn(torch.argsort(site.degrees, stable=True), count, site.width))
 
 
-def defective_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def defective_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """TDGIA: the most vulnerable targets, spread so that every new node reaches all classes evenly.
 
     Kept are as many targets as there are edges to give, the best scores first. Always taking the next one from the
@@ -122,12 +122,12 @@ def defectiveness(probs: Tensor, degrees: Tensor, edges_per_node: int, *, k1: fl
     return (2 + probs) * (k1 / degrees + k2 / torch.sqrt(degrees * float(max(edges_per_node, 1))))
 
 
-def interconnected_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def interconnected_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """SPEIT: each target gets one edge while capacity lasts; what is left joins injected nodes with each other."""
     return _interconnected(site, count, site.edges_per_node, generator)
 
 
-def layered_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
+def layered_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """SPEIT: a tenth of the nodes form a second layer that no target sees, joined to the first layer alone.
 
     The first layer is wired as in :func:`interconnected_edges` and keeps a tenth of its edges for distinct random nodes of
@@ -145,7 +145,7 @@ def layered_edges(site: Site, count: int, generator: torch.Generator) -> Tensor:
     return torch.cat([inner, torch.stack([nodes, partners.flatten()])], dim=1)
 
 
-def _interconnected(site: Site, count: int, limit: int, generator: torch.Generator) -> Tensor:
+def _interconnected(site: TargetState, count: int, limit: int, generator: torch.Generator) -> Tensor:
     slots = torch.arange(count).repeat_interleave(limit)
     used = min(len(slots), len(site.targets))
     nodes = slots[torch.randperm(len(slots), generator=generator)[:used]]

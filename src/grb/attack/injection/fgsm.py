@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, random_edges
 from grb.attack.injection.features import SignAscent, check_steps
@@ -39,6 +39,6 @@ class FGSM(Limits):
     def __post_init__(self) -> None:
         check_steps(epsilon=float(self.epsilon), n_epoch=self.n_epoch, patience=self.patience)
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         rule = SignAscent(self.epsilon, self.n_epoch, noise=self.start, patience=self.patience)
-        return inject(scene, edges=self.edges, features=rule, generator=generator)
+        return inject(context, edges=self.edges, features=rule, generator=generator)

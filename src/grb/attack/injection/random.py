@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.injection.base import Limits, wire_only
 from grb.attack.injection.edges import random_edges
 from grb.attack.injection.features import gaussian
@@ -32,16 +32,16 @@ class RND(Limits):
         if self.spread not in ("range", "graph"):
             raise DataError(f"spread is {self.spread!r}, but 'range' or 'graph' is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        limits = scene.injection.feature_range
-        pairs = wire_only(scene, random_edges, generator)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        limits = context.injection.feature_range
+        pairs = wire_only(context, random_edges, generator)
         if not pairs.numel():
-            return GraphEdit(n=scene.graph.n)
-        shape = (scene.injection.nodes, scene.graph.num_features)
+            return GraphEdit(n=context.graph.n)
+        shape = (context.injection.nodes, context.graph.num_features)
         if self.spread == "range":
             x = gaussian(shape, max(abs(limits[0]), abs(limits[1])), limits, generator)
         else:
-            own = scene.graph.x
+            own = context.graph.x
             assert isinstance(own, torch.Tensor)
             x = (own.mean(0) + own.std(0, correction=0) * torch.randn(*shape, generator=generator)).clamp(*limits)
-        return GraphEdit(n=scene.graph.n, add=pairs, new_x=x)
+        return GraphEdit(n=context.graph.n, add=pairs, new_x=x)

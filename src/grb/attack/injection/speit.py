@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, interconnected_edges, layered_edges, random_edges
 from grb.attack.injection.features import ClippedOptimiser, check_steps
@@ -57,7 +57,7 @@ class SPEIT(Limits):
             raise DataError(f"wiring is {self.wiring!r}, but one of {', '.join(WIRINGS)} is needed")
         check_steps(lr=None if self.lr is None else float(self.lr), n_epoch=self.n_epoch, patience=self.patience)
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         cup = self.preset == "kddcup"
         lr = self.lr or (10.0 if cup else 0.01)
         steps = (100 if cup else 1000) if self.n_epoch is None else self.n_epoch
@@ -68,7 +68,7 @@ class SPEIT(Limits):
             return torch.optim.Adam(variables, lr=lr)
 
         return inject(
-            scene,
+            context,
             edges=WIRINGS[self.wiring or ("layers" if cup else "direct")],
             features=ClippedOptimiser(optimiser, steps, self.patience),
             loss=cup_loss() if cup else cross_entropy,

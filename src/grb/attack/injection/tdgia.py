@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, defective_edges, random_edges, uniform_edges
 from grb.attack.injection.features import ClippedOptimiser, SmoothMap, check_steps
@@ -59,10 +59,10 @@ class TDGIA(Limits):
         if self.opt not in ("sin", "clip"):
             raise DataError(f"opt is {self.opt!r}, but 'sin' or 'clip' is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         rule = SmoothMap if self.opt == "sin" else ClippedOptimiser
         return inject(
-            scene,
+            context,
             edges=RULES[self.inject_mode],
             features=rule(lambda variables: torch.optim.Adam(variables, lr=self.lr), self.n_epoch, self.patience),
             loss=smooth if self.opt == "sin" else cross_entropy,

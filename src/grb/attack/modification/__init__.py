@@ -1,6 +1,6 @@
 """Modification attacks: edges among the original nodes go and come, features of some of them change."""
 
-from grb.attack.modification.base import Ground, modify
+from grb.attack.modification.base import SearchState, modify
 from grb.attack.modification.dice import DICE
 from grb.attack.modification.fga import FGA
 from grb.attack.modification.flip import FLIP
@@ -23,7 +23,7 @@ __all__ = [
     "RAND",
     "RND",
     "STACK",
-    "Ground",
+    "SearchState",
     "Metattack",
     "TopologyPGD",
     "modify",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, Scene, run_attack, scene_of_arrays
+from grb.attack.base import Attack, AttackContext, run_attack, scene_of_arrays
 from grb.attack.modification.pairs import PairSpace, without
 from grb.errors import DataError
 from grb.graph import Adjacency, Graph, GraphEdit, convert
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class SearchState:
     """A graph attacked so far, and what may still be changed in it.
 
     A pair is flipped at most once: edges of the clean graph may go, pairs absent from the clean graph may come.
@@ -40,12 +40,14 @@ class Ground:
     kinds: tuple[Change, ...] = ("add", "drop")
 
     @classmethod
-    def of(cls, scene: Scene, *, everywhere: bool = False) -> Ground:
-        """The clean graph of a scene; pairs with an end among the targets, or all pairs."""
-        graph = scene.graph
-        none = not len(scene.targets)  # without targets there is nothing to attack, wherever the pairs are
-        space = PairSpace.everywhere(graph.n) if everywhere and not none else PairSpace.touching(graph.n, scene.targets)
-        return cls(graph, scene.modification, space, GraphEdit(n=graph.n))
+    def of(cls, context: AttackContext, *, everywhere: bool = False) -> SearchState:
+        """The clean graph of a context; pairs with an end among the targets, or all pairs."""
+        graph = context.graph
+        none = not len(context.targets)  # without targets there is nothing to attack, wherever the pairs are
+        space = (
+            PairSpace.everywhere(graph.n) if everywhere and not none else PairSpace.touching(graph.n, context.targets)
+        )
+        return cls(graph, context.modification, space, GraphEdit(n=graph.n))
 
     @cached_property
     def left(self) -> int:
@@ -58,7 +60,7 @@ class Ground:
         n = self.clean.n
         return self.clean.adj.edited(self.edit.add, self.edit.drop, base=n, n=n)
 
-    def only(self, *kinds: Change) -> Ground:
+    def only(self, *kinds: Change) -> SearchState:
         """The same, looking at these kinds of change alone."""
         return self._carried(replace(self, kinds=kinds))
 
@@ -117,7 +119,7 @@ class Ground:
                 allowed &= (limit[pairs] > 0).all(0)
         return allowed
 
-    def flip(self, pairs: Tensor) -> Ground:
+    def flip(self, pairs: Tensor) -> SearchState:
         """With some pairs flipped: edges of the clean graph dropped, others added."""
         present = self.clean.adj.has(pairs)
         edit = GraphEdit(
@@ -127,7 +129,7 @@ class Ground:
         )
         return self._carried(replace(self, edit=edit))
 
-    def _carried(self, after: Ground) -> Ground:
+    def _carried(self, after: SearchState) -> SearchState:
         if "edges" in self.__dict__:  # the clean graph is the same
             after.__dict__["edges"] = self.edges
         return after
@@ -149,43 +151,43 @@ class PairScores(Protocol):
 class Score(Protocol):
     """From the graph attacked so far to the scores of its pairs."""
 
-    def __call__(self, ground: Ground) -> PairScores: ...
+    def __call__(self, state: SearchState) -> PairScores: ...
 
 
 class Pick(Protocol):
     """From a score to the flipped graph."""
 
-    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground: ...
+    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState: ...
 
 
-def modify(scene: Scene, *, score: Score, pick: Pick, generator: torch.Generator) -> GraphEdit:
+def modify(context: AttackContext, *, score: Score, pick: Pick, generator: torch.Generator) -> GraphEdit:
     """Flip the pairs that a pick chooses by their scores.
 
     Args:
-        scene: With a :class:`~grb.threat.Modification` threat model.
+        context: With a :class:`~grb.threat.Modification` threat model.
         score: What it is worth to flip a pair.
         pick: Which pairs to flip, all at once or in rounds.
         generator: The only source of randomness.
     """
-    ground = Ground.of(scene)
-    if ground.left <= 0 or ground.space.count == 0:
-        return ground.edit
-    return finished(scene, pick(ground, score, generator))
+    state = SearchState.of(context)
+    if state.left <= 0 or state.space.count == 0:
+        return state.edit
+    return finished(context, pick(state, score, generator))
 
 
-def finished(scene: Scene, ground: Ground) -> GraphEdit:
+def finished(context: AttackContext, state: SearchState) -> GraphEdit:
     """The edit, with a note if budget is left over."""
-    if ground.left > 0:
-        used = int(ground.threat.budget(ground.clean)) - ground.left
-        scene.note(
-            f"{used} of {used + ground.left} allowed edges were changed: no other change was worth it or allowed"
+    if state.left > 0:
+        used = int(state.threat.budget(state.clean)) - state.left
+        context.note(
+            f"{used} of {used + state.left} allowed edges were changed: no other change was worth it or allowed"
         )
-    return ground.edit
+    return state.edit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The benchmark's way to give the threat model to an attack; with ``run_attack`` the scene's own counts instead.
+    """The benchmark's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
         n_edge_mod: Changed edges at most.
@@ -231,7 +233,7 @@ class Limits:
             The attacked adjacency, [n, n], and the attacked features, [n, d].
         """
         assert isinstance(self, Attack)
-        scene = scene_of_arrays(model, adj, features, target_mask, self.threat())
-        attacked = scene.graph.apply(run_attack(self, scene, seed=seed).edit)
+        context = scene_of_arrays(model, adj, features, target_mask, self.threat())
+        attacked = context.graph.apply(run_attack(self, context, seed=seed).edit)
         assert isinstance(attacked.x, Tensor)
         return convert.to_scipy(attacked.adj), attacked.x

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from grb.attack.base import Scene
-from grb.attack.modification.base import Ground, Limits, finished
-from grb.attack.modification.picks import Uniform
+from grb.attack.base import AttackContext
+from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.scores import Labels, known_labels
+from grb.attack.modification.selectors import Uniform
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -38,19 +38,19 @@ class DICE(Limits):
         if not 0 <= self.ratio_delete <= 1:
             raise DataError(f"ratio_delete is {self.ratio_delete}, but 0 to 1 is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene)
-        if ground.left <= 0 or ground.space.count == 0:
-            return ground.edit
-        labels = Labels(known_labels(scene))
-        deleted = math.floor(self.ratio_delete * ground.left + 1e-9)
-        ground = Uniform(deleted)(ground.only("drop"), labels, generator)
-        missing = deleted - ground.edit.drop.shape[1]
-        ground = Uniform()(ground.only("add"), labels, generator)
-        if ground.left:  # also where edges were missing: an added one may let another go, where no node may be isolated
-            missing = missing or -ground.left
-            ground = Uniform()(ground.only("drop"), labels, generator)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
+        labels = Labels(known_labels(context))
+        deleted = math.floor(self.ratio_delete * state.left + 1e-9)
+        state = Uniform(deleted)(state.only("drop"), labels, generator)
+        missing = deleted - state.edit.drop.shape[1]
+        state = Uniform()(state.only("add"), labels, generator)
+        if state.left:  # also where edges were missing: an added one may let another go, where no node may be isolated
+            missing = missing or -state.left
+            state = Uniform()(state.only("drop"), labels, generator)
         if missing:
             dry = "edges inside a class" if missing > 0 else "pairs between classes"
-            scene.note(f"{abs(missing)} changes went to the other kind: there were too few {dry}")
-        return finished(scene, ground)
+            context.note(f"{abs(missing)} changes went to the other kind: there were too few {dry}")
+        return finished(context, state)

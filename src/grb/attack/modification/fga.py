@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss
 from grb.attack.modification.base import Limits, modify
-from grb.attack.modification.picks import Greedy
 from grb.attack.modification.scores import ByGradient
+from grb.attack.modification.selectors import Greedy
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -43,6 +43,6 @@ class FGA(Limits):
         if self.refresh < 1 or self.pool < 1:
             raise DataError(f"refresh is {self.refresh} and pool is {self.pool}, but both must be at least 1")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         pick = Greedy(refresh=self.refresh, pool=self.pool, above=0.0, apart=True)
-        return modify(scene, score=ByGradient(scene, self.loss), pick=pick, generator=generator)
+        return modify(context, score=ByGradient(context, self.loss), pick=pick, generator=generator)

@@ -10,11 +10,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from grb.attack.base import Scene
-from grb.attack.modification.base import Ground, Limits, finished
+from grb.attack.base import AttackContext
+from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.centrality import betweenness, degree, eigenvector, exact_betweenness
-from grb.attack.modification.picks import TopK
 from grb.attack.modification.scores import Central
+from grb.attack.modification.selectors import TopK
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit
 
@@ -56,15 +56,15 @@ class FLIP(Limits):
                 f"{', '.join(map(repr, get_args(Kind)))} and 'descend' or 'ascend' are needed"
             )
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene)
-        if ground.left <= 0 or ground.space.count == 0:
-            return ground.edit
-        values = CENTRALITIES[self.flip_type](ground.clean)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
+        values = CENTRALITIES[self.flip_type](state.clean)
         score = Central(values if self.mode == "descend" else -values)
         left = math.inf
-        while 0 < ground.left < left:  # an added edge may let another one go, where no node may be isolated
-            left = ground.left
-            ground = TopK()(ground.only("drop"), score, generator)
-            ground = TopK()(ground.only("add"), score, generator)
-        return finished(scene, ground)
+        while 0 < state.left < left:  # an added edge may let another one go, where no node may be isolated
+            left = state.left
+            state = TopK()(state.only("drop"), score, generator)
+            state = TopK()(state.only("add"), score, generator)
+        return finished(context, state)

@@ -1,8 +1,8 @@
 """Gradients of a loss with respect to edges, for pairs that exist and for pairs that do not, without an n x n matrix.
 
-One backward pass gives the gradient of any pair for an inner product (:mod:`grb.attack.modification.factors`). Models with
-weights along edges that depend on the rows, such as attention, get the pairs as entries of weight zero instead, and autograd
-does the rest.
+One backward pass gives the gradient of any pair for an inner product (:mod:`grb.attack.modification.low_rank_gradients`).
+Models with weights along edges that depend on the rows, such as attention, get the pairs as entries of weight zero instead,
+and autograd does the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from grb.attack.incremental import Rewired
 from grb.attack.losses import Loss, tanh_margin, typical_margin
-from grb.attack.modification.factors import (
+from grb.attack.modification.low_rank_gradients import (
     PAIRS_AT_ONCE,
     ByFactors,
     Part,

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss, masked_cross_entropy
-from grb.attack.modification.base import Ground, Limits, PairScores, finished
+from grb.attack.modification.base import Limits, PairScores, SearchState, finished
 from grb.attack.modification.gradient import of_propagated
-from grb.attack.modification.picks import Greedy
 from grb.attack.modification.scores import GradientScores
+from grb.attack.modification.selectors import Greedy
 from grb.errors import DataError
 from grb.graph import GraphEdit, dense
 
@@ -79,32 +79,32 @@ class Metattack(Limits):
                 f"lr is {self.lr} and momentum is {self.momentum}, but a positive number and 0 to below 1 are needed"
             )
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene, everywhere=True)
-        if ground.left <= 0 or ground.space.count == 0:
-            return ground.edit
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context, everywhere=True)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
         pick = Greedy(refresh=self.refresh, above=0.0, apart=True)
-        return finished(scene, pick(ground, _MetaScore(self, scene), generator))
+        return finished(context, pick(state, _MetaScore(self, context), generator))
 
 
 class _MetaScore:
     """Scores of pairs by the loss of a surrogate that is trained on the graph attacked so far."""
 
-    def __init__(self, attack: Metattack, scene: Scene) -> None:
-        y, train = scene.graph.y, scene.view.train
+    def __init__(self, attack: Metattack, context: AttackContext) -> None:
+        y, train = context.graph.y, context.view.train
         if y is None or y.dim() != 1 or not len(train):
             raise DataError("metattack trains a surrogate, but the view shows no training nodes with labels")
-        self.attack, self.scene, self.train = attack, scene, train
-        self.x = dense(scene.graph.x)
-        classes = max(scene.view.num_classes, int(y[train].max()) + 1)
+        self.attack, self.context, self.train = attack, context, train
+        self.x = dense(context.graph.x)
+        classes = max(context.view.num_classes, int(y[train].max()) + 1)
         self.labels = y[train]
         self.wanted = functional.one_hot(self.labels, classes).to(self.x.dtype)
         self.watched: tuple[Tensor, Tensor] | None = None
 
-    def __call__(self, ground: Ground) -> PairScores:
-        gradient = of_propagated(ground.adj, self.x, HOPS, self._judge)
-        self.scene.report(gradient.loss, gradient.kept)
-        return GradientScores(gradient, ground.clean)
+    def __call__(self, state: SearchState) -> PairScores:
+        gradient = of_propagated(state.adj, self.x, HOPS, self._judge)
+        self.context.report(gradient.loss, gradient.kept)
+        return GradientScores(gradient, state.clean)
 
     def _judge(self, smooth: Tensor) -> tuple[Tensor, float]:
         """Train on rows of the propagated features and look at the loss afterwards, or on the way to first order."""
@@ -118,7 +118,7 @@ class _MetaScore:
     def _watch(self, rows: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Whose loss counts and with which labels, decided once, on the clean graph."""
         if self.watched is None:
-            targets = self.scene.targets
+            targets = self.context.targets
             said = (rows[targets] @ weight).detach().argmax(1)
             nodes = {"self": [targets], "train": [self.train], "both": [targets, self.train]}[self.attack.goal]
             labels = {"self": [said], "train": [self.labels], "both": [said, self.labels]}[self.attack.goal]

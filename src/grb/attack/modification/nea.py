@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, modify
-from grb.attack.modification.picks import Greedy
+from grb.attack.modification.selectors import Greedy
 from grb.attack.modification.spectrum import WalkResidual
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -48,7 +48,7 @@ class NEA(Limits):
         if self.estimate not in ("dense", "fast", None):
             raise DataError(f"estimate is {self.estimate!r}, but 'dense', 'fast' or None is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         score = WalkResidual(self.window, self.dim, self.estimate)
         pick = Greedy(refresh=self.refresh or 2**62, pool=self.pool)
-        return modify(scene, score=score, pick=pick, generator=generator)
+        return modify(context, score=score, pick=pick, generator=generator)

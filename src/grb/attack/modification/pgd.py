@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grb.attack.base import Attack, Scene, clean_labels
+from grb.attack.base import Attack, AttackContext, clean_labels
 from grb.attack.incremental import forward_of_features
 from grb.attack.injection.features import Objective, SignAscent, check_steps
 from grb.attack.losses import Loss, cross_entropy
-from grb.attack.modification.base import Ground, Limits
-from grb.attack.modification.relaxed import Search
+from grb.attack.modification.base import Limits, SearchState
+from grb.attack.modification.relaxation import Search
 from grb.attack.modification.scores import victim_of
 from grb.errors import DataError
 from grb.graph import GraphEdit, dense
@@ -60,23 +60,25 @@ class PGD(Limits):
         if self.radius is not None and not (math.isfinite(self.radius) and self.radius >= 0):
             raise DataError(f"radius is {self.radius}, but must be finite and not negative")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        threat = scene.modification
-        edit = GraphEdit(n=scene.graph.n) if self.edges is None else self.edges(scene, generator=generator)
-        count = min(int(threat.feature_nodes), len(scene.targets))
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        threat = context.modification
+        edit = GraphEdit(n=context.graph.n) if self.edges is None else self.edges(context, generator=generator)
+        count = min(int(threat.feature_nodes), len(context.targets))
         if count == 0 or threat.feature_range is None:
-            if len(scene.targets):
-                scene.note("no features were changed: the threat model allows feature_nodes=0")
+            if len(context.targets):
+                context.note("no features were changed: the threat model allows feature_nodes=0")
             return edit
-        chosen = torch.randperm(len(scene.targets), generator=generator)[:count]
-        nodes = scene.targets[chosen].sort().values
-        _, labels = clean_labels(scene)
-        forward, incremental = forward_of_features(scene.surrogate(), scene.graph.apply(edit), nodes, scene.targets)
+        chosen = torch.randperm(len(context.targets), generator=generator)[:count]
+        nodes = context.targets[chosen].sort().values
+        _, labels = clean_labels(context)
+        forward, incremental = forward_of_features(
+            context.surrogate(), context.graph.apply(edit), nodes, context.targets
+        )
         if not incremental:
-            scene.note("full forward pass in every step: the model has no stages")
-        start = dense(scene.graph.x)[nodes].clamp(*threat.feature_range)
+            context.note("full forward pass in every step: the model has no stages")
+        start = dense(context.graph.x)[nodes].clamp(*threat.feature_range)
         rule = SignAscent(self.epsilon, self.n_epoch, patience=self.patience)
-        objective = Objective(forward, labels, self.loss, scene.report)
+        objective = Objective(forward, labels, self.loss, context.report)
         x = rule(objective, start, self._box(start, threat.feature_range), generator)
         return GraphEdit(n=edit.n, add=edit.add, drop=edit.drop, set_ids=nodes, set_x=x.detach())
 
@@ -117,24 +119,24 @@ class TopologyPGD(Limits):
         if self.max_final_samples < 1:
             raise DataError(f"max_final_samples is {self.max_final_samples}, but at least 1 is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene)
-        if ground.left <= 0 or ground.space.count == 0:
-            return ground.edit
-        if ground.space.count > MOST_PAIRS:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
+        if state.space.count > MOST_PAIRS:
             raise DataError(
-                f"the targets have {ground.space.count} pairs, but PGD on all of them is for {MOST_PAIRS} at most; "
+                f"the targets have {state.space.count} pairs, but PGD on all of them is for {MOST_PAIRS} at most; "
                 "use pr-bcd, which looks at blocks"
             )
 
         def rate(epoch: int) -> float:
-            return self.epsilon * ground.left / math.sqrt(epoch + 1)
+            return self.epsilon * state.left / math.sqrt(epoch + 1)
 
         return Search(
-            scene=scene,
-            victim=victim_of(scene, self.loss),
-            ground=ground,
-            size=ground.space.count,
+            context=context,
+            victim=victim_of(context, self.loss),
+            state=state,
+            size=state.space.count,
             epochs=self.n_epoch,
             resample=0,
             rate=rate,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss
-from grb.attack.modification.base import Ground, Limits, finished
-from grb.attack.modification.picks import RandomBlocks
-from grb.attack.modification.relaxed import Search
+from grb.attack.modification.base import Limits, SearchState, finished
+from grb.attack.modification.relaxation import Search
 from grb.attack.modification.scores import ByGradient, victim_of
+from grb.attack.modification.selectors import RandomBlocks
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -39,10 +39,10 @@ class _Blocks(Limits):
                 f"n_epoch is {self.n_epoch} and search_space_size is {self.search_space_size}, but must be at least 1"
             )
 
-    def _size(self, scene: Scene, ground: Ground) -> int:
-        size = max(self.search_space_size, 4 * ground.left)
+    def _size(self, context: AttackContext, state: SearchState) -> int:
+        size = max(self.search_space_size, 4 * state.left)
         if size > self.search_space_size:
-            scene.note(f"the block was enlarged to {size} pairs, four times the budget")
+            context.note(f"the block was enlarged to {size} pairs, four times the budget")
         return size
 
 
@@ -85,20 +85,20 @@ class PRBCD(_Blocks):
                 f"{self.max_final_samples}, but 0 to 1, a positive number and at least 1 are needed"
             )
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene, everywhere=self.everywhere)
-        if ground.left <= 0 or ground.space.count == 0:
-            return ground.edit
-        size = self._size(scene, ground)
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context, everywhere=self.everywhere)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
+        size = self._size(context, state)
         resample = math.ceil(self.n_epoch_resampling * self.n_epoch)
-        spread = max(math.log2(ground.space.count / size), 1.0)
-        base = ground.left / ground.clean.n / 2 * self.lr_factor * spread
+        spread = max(math.log2(state.space.count / size), 1.0)
+        base = state.left / state.clean.n / 2 * self.lr_factor * spread
 
         def rate(epoch: int) -> float:
             return base / math.sqrt(max(0, epoch - resample) + 1)
 
-        victim = victim_of(scene, self.loss)
-        return Search(scene, victim, ground, size, self.n_epoch, resample, rate, self.max_final_samples, generator)()
+        victim = victim_of(context, self.loss)
+        return Search(context, victim, state, size, self.n_epoch, resample, rate, self.max_final_samples, generator)()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +117,9 @@ class GRBCD(_Blocks):
 
     version = 1
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene, everywhere=self.everywhere)
-        if ground.left <= 0 or ground.space.count == 0:
-            return ground.edit
-        pick = RandomBlocks(rounds=self.n_epoch, block=self._size(scene, ground), above=0.0)
-        return finished(scene, pick(ground, ByGradient(scene, self.loss), generator))
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context, everywhere=self.everywhere)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
+        pick = RandomBlocks(rounds=self.n_epoch, block=self._size(context, state), above=0.0)
+        return finished(context, pick(state, ByGradient(context, self.loss), generator))

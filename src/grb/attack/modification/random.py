@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 import torch
 
-from grb.attack.base import Scene
-from grb.attack.modification.base import Ground, Limits, finished
-from grb.attack.modification.picks import Uniform
+from grb.attack.base import AttackContext
+from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.scores import Constant
+from grb.attack.modification.selectors import Uniform
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -35,9 +35,9 @@ class RND(Limits):
         if self.mode not in get_args(Mode):
             raise DataError(f"mode is {self.mode!r}, but 'drop', 'add' or 'flip' is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
-        ground = Ground.of(scene)
-        return finished(scene, Uniform()(ground.only(*KINDS[self.mode]), Constant(), generator))
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        state = SearchState.of(context)
+        return finished(context, Uniform()(state.only(*KINDS[self.mode]), Constant(), generator))
 
 
 RAND = RND  # its name in THUDM/grb

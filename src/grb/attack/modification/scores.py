@@ -11,9 +11,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss
-from grb.attack.modification.base import Ground, PairScores
+from grb.attack.modification.base import PairScores, SearchState
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.errors import DataError
 from grb.graph import CSR, Graph, normalise
@@ -40,7 +40,7 @@ class Pairwise:
 class Constant(Pairwise):
     """All pairs alike: what is flipped is left to the seeded shuffle."""
 
-    def __call__(self, ground: Ground) -> PairScores:
+    def __call__(self, state: SearchState) -> PairScores:
         return self
 
     def adds(self, pairs: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Labels(Pairwise):
 
     labels: Tensor
 
-    def __call__(self, ground: Ground) -> PairScores:
+    def __call__(self, state: SearchState) -> PairScores:
         return self
 
     def adds(self, pairs: Tensor) -> Tensor:
@@ -73,20 +73,20 @@ class Labels(Pairwise):
         return ends[0] == ends[1]
 
 
-def known_labels(scene: Scene) -> Tensor:
+def known_labels(context: AttackContext) -> Tensor:
     """A label for every node, [n]: the visible one, else what the model says on the clean graph.
 
     Without a model the visible labels are passed on along the edges, :math:`F \\leftarrow \\hat A F` with visible rows
     put back in every round; a node that no label reaches gets the most frequent one.
     """
-    seen = scene.graph.y
+    seen = context.graph.y
     plain = seen is not None and seen.dim() == 1
-    if scene.model is not None:
-        said = predict(scene.model, scene.graph).argmax(1)
+    if context.model is not None:
+        said = predict(context.model, context.graph).argmax(1)
         return torch.where(seen >= 0, seen, said) if plain and seen is not None else said
     if not plain or seen is None or not (seen >= 0).any():
         raise DataError("this attack needs labels, but the view shows none; give it a model, which predicts them")
-    return _spread(scene.graph, seen)
+    return _spread(context.graph, seen)
 
 
 def _spread(graph: Graph, seen: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ class Central:
 
     values: Tensor
 
-    def __call__(self, ground: Ground) -> PairScores:
+    def __call__(self, state: SearchState) -> PairScores:
         return self
 
     def drops(self, pairs: Tensor) -> Tensor:
@@ -128,28 +128,28 @@ class ByGradient:
     r"""First-order change of the loss by a flip, :math:`(1 - 2 a_{uv})\, \partial L / \partial a_{uv}`.
 
     Args:
-        scene: With a model.
+        context: With a model.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
     """
 
-    def __init__(self, scene: Scene, loss: Loss | None = None) -> None:
-        self.scene, self.loss = scene, loss
+    def __init__(self, context: AttackContext, loss: Loss | None = None) -> None:
+        self.context, self.loss = context, loss
 
     @cached_property
     def victim(self) -> Victim:
-        return victim_of(self.scene, self.loss)
+        return victim_of(self.context, self.loss)
 
-    def __call__(self, ground: Ground) -> PairScores:
-        gradient = self.victim.gradient(ground.adj)
-        self.scene.report(gradient.loss, gradient.kept)
-        return GradientScores(gradient, ground.clean)
+    def __call__(self, state: SearchState) -> PairScores:
+        gradient = self.victim.gradient(state.adj)
+        self.context.report(gradient.loss, gradient.kept)
+        return GradientScores(gradient, state.clean)
 
 
-def victim_of(scene: Scene, loss: Loss | None = None) -> Victim:
-    """The scene's model as something that gives gradients of edges; notes where they cost more."""
-    victim = Victim(scene.surrogate(), scene.graph, scene.targets, loss)
+def victim_of(context: AttackContext, loss: Loss | None = None) -> Victim:
+    """The context's model as something that gives gradients of edges; notes where they cost more."""
+    victim = Victim(context.surrogate(), context.graph, context.targets, loss)
     if not victim.closed_form:
-        scene.note("gradients of edges by autograd, block by block: this model has no closed form")
+        context.note("gradients of edges by autograd, block by block: this model has no closed form")
     return victim
 
 

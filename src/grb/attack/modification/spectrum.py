@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grb.attack.modification.base import Ground, PairScores
+from grb.attack.modification.base import PairScores, SearchState
 from grb.attack.modification.centrality import components
 from grb.attack.modification.scores import Pairwise
 from grb.graph import CSR, Adjacency, normalise
@@ -52,11 +52,11 @@ class FilterChange:
     estimate: Literal["exact", "first_order"] = "exact"
     self_loops: bool = False
 
-    def __call__(self, ground: Ground) -> PairScores:
+    def __call__(self, state: SearchState) -> PairScores:
         exact = self.estimate == "exact"
-        made = _Traces.of(ground.adj, self.self_loops, exact)
+        made = _Traces.of(state.adj, self.self_loops, exact)
         # the change that counts is that from the clean graph, not from the last flip
-        return replace(made, clean=_Traces.of(ground.clean.adj, self.self_loops, exact).total)
+        return replace(made, clean=_Traces.of(state.clean.adj, self.self_loops, exact).total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +149,10 @@ class WalkResidual:
     dim: int = 32
     estimate: Literal["dense", "fast"] | None = None
 
-    def __call__(self, ground: Ground) -> PairScores:
-        dense = ground.clean.n <= DENSE if self.estimate is None else self.estimate == "dense"
+    def __call__(self, state: SearchState) -> PairScores:
+        dense = state.clean.n <= DENSE if self.estimate is None else self.estimate == "dense"
         make = _DenseResidual if dense else _FastResidual
-        return make(ground.adj, self.window, self.dim)
+        return make(state.adj, self.window, self.dim)
 
 
 class _DenseResidual(Pairwise):

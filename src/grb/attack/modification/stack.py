@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 
-from grb.attack.base import Scene
+from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, modify
-from grb.attack.modification.picks import Greedy
+from grb.attack.modification.selectors import Greedy
 from grb.attack.modification.spectrum import FilterChange
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -44,6 +44,6 @@ class STACK(Limits):
         if self.refresh is not None and self.refresh < 1:
             raise DataError(f"refresh is {self.refresh}, but at least 1 is needed")
 
-    def __call__(self, scene: Scene, *, generator: torch.Generator) -> GraphEdit:
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         pick = Greedy(refresh=self.refresh or 2**62, pool=self.pool)
-        return modify(scene, score=FilterChange(self.estimate, self.self_loops), pick=pick, generator=generator)
+        return modify(context, score=FilterChange(self.estimate, self.self_loops), pick=pick, generator=generator)

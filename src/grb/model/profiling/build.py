@@ -10,7 +10,7 @@ import torch
 
 from grb.catalogue import canonical, resolve
 from grb.errors import DataError
-from grb.model.profiling.blueprint import DEPTH, WIDTH, Blueprint, Conv
+from grb.model.profiling.network import DEPTH, WIDTH, Conv, ProfilingGNN
 
 # what differs between the models, beside the convolution: the published runs did not share one training scheme
 OWN: Mapping[str, Mapping[str, Any]] = {
@@ -22,7 +22,7 @@ SINGLE: Mapping[str, Any] = {"batch_norm": False, "lr": 1e-2, "epochs": 5000, "p
 
 
 @dataclass(frozen=True)
-class Profiler:
+class ProfilingConfig:
     """How to make and train one profiling model.
 
     Args:
@@ -66,7 +66,7 @@ class Profiler:
             raise DataError(f"schedule of a profiling model is '{self.schedule}'; allowed: plateau, cosine")
 
 
-def profiler(model: str, *, collection: bool, class_weights: bool = False, **changes: Any) -> Profiler:
+def profiler(model: str, *, collection: bool, class_weights: bool = False, **changes: Any) -> ProfilingConfig:
     """The paper's settings for a model, with changes; what is no setting goes to the convolution.
 
     Args:
@@ -76,22 +76,27 @@ def profiler(model: str, *, collection: bool, class_weights: bool = False, **cha
         changes: Other values; None keeps ours.
     """
     name = model if ":" in model else canonical("profiler", model)
-    known = {each.name for each in fields(Profiler)} - {"model", "options"}
+    known = {each.name for each in fields(ProfilingConfig)} - {"model", "options"}
     given = {key: value for key, value in changes.items() if value is not None}
     values = {**OWN.get(name, {}), **({} if collection else SINGLE), "class_weights": class_weights}
-    made = Profiler(name, **{**values, **{key: value for key, value in given.items() if key in known}})
+    made = ProfilingConfig(name, **{**values, **{key: value for key, value in given.items() if key in known}})
     return replace(made, options={key: value for key, value in given.items() if key not in known})
 
 
 def build_profiler(
-    chosen: Profiler, in_features: int, out_features: int, *, pool: bool, generator: torch.Generator | None = None
-) -> Blueprint:
+    chosen: ProfilingConfig,
+    in_features: int,
+    out_features: int,
+    *,
+    pool: bool,
+    generator: torch.Generator | None = None,
+) -> ProfilingGNN:
     """A new model with weights drawn from ``generator``."""
     conv = resolve("profiler", chosen.model)
     if not (isinstance(conv, type) and issubclass(conv, Conv)):
         raise DataError(f"'{chosen.model}' is no convolution for profiling; it must be a grb.model.profiling.Conv")
     with torch.random.fork_rng(devices=[], enabled=generator is not None):
-        return Blueprint(
+        return ProfilingGNN(
             conv,
             in_features,
             out_features,

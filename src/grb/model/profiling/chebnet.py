@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from grb.errors import DataError
 from grb.graph import Adjacency, Op, normalise
-from grb.model.profiling.blueprint import Conv
 from grb.model.profiling.gcn import Glorot
+from grb.model.profiling.network import Conv
 
 
 class ChebConv(Conv):

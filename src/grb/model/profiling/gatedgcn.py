@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from grb.graph import CSR, Adjacency, Pattern
 from grb.graph.sparse import gather_sum
-from grb.model.profiling.blueprint import Conv, Dense
+from grb.model.profiling.network import Conv, Dense
 
 # entries whose gates are held at a time: 64 MB at width 128
 CHUNK = 2**17

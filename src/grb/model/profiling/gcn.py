@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from grb.graph import Adjacency, Op, normalise
 from grb.model.layers import Linear
-from grb.model.profiling.blueprint import Conv
+from grb.model.profiling.network import Conv
 
 
 class Glorot(Linear):

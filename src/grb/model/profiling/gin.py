@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from grb.graph import Adjacency, Op, normalise
-from grb.model.profiling.blueprint import Conv, Dense
+from grb.model.profiling.network import Conv, Dense
 
 
 class GINConv(Conv):

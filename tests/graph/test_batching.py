@@ -12,7 +12,7 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, convert
-from grb.graph.pieces import alone, joined, owners, pieces
+from grb.graph.batching import alone, joined, owners, pieces
 from made_collections import random_collection
 
 

@@ -12,7 +12,7 @@ from grb.cli.taxonomy_place import show
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Graph, Pattern, adjacency_from_edges
 from grb.taxonomy import Profiles, check_placeable, from_runs, place, published, reference_for
-from grb.taxonomy.place import VOTES
+from grb.taxonomy.assignment import VOTES
 
 
 def leave_one_out(kind: str, **settings) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from grb.dataset.sources import SOURCES
 from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import check_features
-from grb.model.profiling import Profiler, profiler
+from grb.model.profiling import ProfilingConfig, profiler
 from grb.perturb import build_perturbation, perturbed
 from grb.pipeline.job import Job
 from grb.pipeline.spec import Spec, digest
@@ -28,7 +28,7 @@ OTHER_FEATURES = ("randftrs", "nonodeftrs", "nodedeg")
 SMALL_BATCH = {"dd": 16, "reddit-binary": 16, "reddit-multi-5k": 16, "malnet-tiny": 16}
 
 
-def profiling_method(spec: Spec, dataset: Dataset) -> Profiler:
+def profiling_method(spec: Spec, dataset: Dataset) -> ProfilingConfig:
     """A profiling model with the paper's settings for a dataset and the spec's changes."""
     collection = dataset.graph.ptr is not None
     source = SOURCES.get(dataset.name)
@@ -91,7 +91,7 @@ def _title(spec: Spec) -> str:
     return f"{title} ({', '.join(changes)})" if changes else title
 
 
-def profile(dataset: Dataset, graph: Graph, job: Job, method: Profiler) -> dict[str, Any]:
+def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -> dict[str, Any]:
     """Run ``job.seed`` of a study: its split, its weights and its perturbation have that number."""
     split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
     done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)

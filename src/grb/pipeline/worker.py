@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from grb._version import __version__
-from grb.attack.base import Scene, peak_megabytes, run_attack
+from grb.attack.base import AttackContext, peak_megabytes, run_attack
 from grb.attack.build import build_attack
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
@@ -28,7 +28,7 @@ from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel, predict
 from grb.model.build import split_name
 from grb.pipeline.job import Job
-from grb.pipeline.profile import check_fits, is_random, perturb, profile, profiling_method
+from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.spec import Spec, digest, plain
 from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.threat import Injection, Modification, Threat
@@ -51,7 +51,7 @@ def _contained() -> Iterator[None]:
             os._exit(1)
 
 
-class Recent(Generic[Value]):
+class LRUCache(Generic[Value]):
     """The values used last; a worker meets the same dataset, model and edit in job after job."""
 
     def __init__(self, size: int) -> None:
@@ -73,11 +73,11 @@ class Worker:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.datasets: Recent[tuple[Dataset, str]] = Recent(2)
-        self.models: Recent[nn.Module] = Recent(32)
-        self.edits: Recent[GraphEdit] = Recent(32)
-        self.clean: Recent[Tensor] = Recent(64)
-        self.perturbed: Recent[Graph] = Recent(4)
+        self.datasets: LRUCache[tuple[Dataset, str]] = LRUCache(2)
+        self.models: LRUCache[nn.Module] = LRUCache(32)
+        self.edits: LRUCache[GraphEdit] = LRUCache(32)
+        self.clean: LRUCache[Tensor] = LRUCache(64)
+        self.perturbed: LRUCache[Graph] = LRUCache(4)
 
     def do(self, job: Job) -> Record:
         """Compute a job and write its record; a job that is done already is only read."""
@@ -121,8 +121,8 @@ class Worker:
         _check_method(job, attack)
         model = self._model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
         view = dataset.attacker_view(job.mode)
-        scene = Scene(view, read_threat(job.extra["threat"]), model, job.extra["knowledge"])
-        done = run_attack(attack, scene, seed=job.seed)
+        context = AttackContext(view, read_threat(job.extra["threat"]), model, job.extra["knowledge"])
+        done = run_attack(attack, context, seed=job.seed)
         result = {
             "budget": {name: float(value) for name, value in done.budget.items()},
             "steps": len(done.steps),

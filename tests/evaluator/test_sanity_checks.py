@@ -15,8 +15,8 @@ from grb.attack.base import Step
 from grb.catalogue import entries
 from grb.dataset import Dataset
 from grb.errors import DataError
-from grb.evaluator.checks import Flag, check_model, check_scores, check_trace, probabilities, random_forward
 from grb.evaluator.probe import Probe
+from grb.evaluator.sanity_checks import Flag, check_model, check_scores, check_trace, probabilities, random_forward
 from grb.graph import Graph
 from grb.graph.edit import sparse_features
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from grb.attack.build import build_attack, usual_threat
+from grb.attack.build import build_attack, default_threat_model
 from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
@@ -18,12 +18,12 @@ from grb.model.build import build, for_task, settings, split_name
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.profile import column, corruption_spec
+from grb.pipeline.profile_job import column, corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
 from grb.pipeline.submission import card_of
-from grb.pipeline.work import read_threat, threat_values
+from grb.pipeline.worker import read_threat, threat_values
 from grb.threat import Threat
 
 # surrogates are other models than any victim, also where both are a GCN
@@ -332,7 +332,7 @@ class _Planner:
 
     def threat(self, mode: str) -> Threat:
         """The limits without any variation."""
-        return _with(usual_threat(self.recipe.scenario, self.dataset, mode), self.recipe.threat)
+        return _with(default_threat_model(self.recipe.scenario, self.dataset, mode), self.recipe.threat)
 
     def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
         whole, method, version = self.method("attack", spec)

@@ -9,7 +9,7 @@ from grb.attack.build import build_attack
 from grb.catalogue import resolve
 from grb.defense import build_defense
 from grb.errors import DataError
-from grb.evaluator.conformance import conformance
+from grb.evaluator.testing import conformance
 from grb.perturb import build_perturbation
 
 SOUND = {

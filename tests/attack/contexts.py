@@ -10,8 +10,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from grb.attack import Scene
-from grb.attack.injection import Site
+from grb.attack import AttackContext
+from grb.attack.injection import TargetState
 from grb.dataset.view import View
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
 from grb.model.torch import GCN, MLP, SGC
@@ -43,12 +43,14 @@ def view_of(graph: Graph, targets: Any) -> View:
     return View(graph, none, none, ids, torch.arange(graph.n), 0)
 
 
-def scene_of(graph: Graph, targets: Any, model: nn.Module | None, nodes: int = 3, edges: int = 2, **more: Any) -> Scene:
+def scene_of(
+    graph: Graph, targets: Any, model: nn.Module | None, nodes: int = 3, edges: int = 2, **more: Any
+) -> AttackContext:
     limits = more.pop("limits", (-1.0, 1.0))
-    return Scene(view_of(graph, targets), Injection(nodes, edges, limits), model, **more)
+    return AttackContext(view_of(graph, targets), Injection(nodes, edges, limits), model, **more)
 
 
-def site_of(targets: Any, degrees: Any, labels: Any, probs: Any, edges_per_node: int, first: int = 100) -> Site:
+def site_of(targets: Any, degrees: Any, labels: Any, probs: Any, edges_per_node: int, first: int = 100) -> TargetState:
     """What an edge rule sees; ``probs`` are those of the labels, the rest of the mass goes to the other classes."""
     y = torch.as_tensor(labels, dtype=torch.int64)
     own = torch.as_tensor(probs, dtype=torch.float32)
@@ -56,7 +58,7 @@ def site_of(targets: Any, degrees: Any, labels: Any, probs: Any, edges_per_node:
     full = ((1 - own) / (classes - 1)).unsqueeze(1).repeat(1, classes)
     full[torch.arange(len(y)), y] = own
     ids = torch.as_tensor(targets, dtype=torch.int64)
-    return Site(ids, torch.as_tensor(degrees, dtype=torch.int64), y, full, edges_per_node, first)
+    return TargetState(ids, torch.as_tensor(degrees, dtype=torch.int64), y, full, edges_per_node, first)
 
 
 @cache
@@ -75,7 +77,7 @@ VICTIMS = ("gcn", "gcn+ln", "sgc", "mlp")
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> Scene:
+def scenes(draw: st.DrawFn) -> AttackContext:
     """1 to 40 nodes, possibly isolated or without any edge; one class or more; any budget from nothing to too much."""
     n = draw(st.integers(1, 40))
     density = draw(st.sampled_from([0.0, 0.05, 0.3]))

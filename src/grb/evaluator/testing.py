@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Scene, run_attack
+from grb.attack.base import AttackContext, run_attack
 from grb.attack.build import scenario_of
 from grb.dataset import Dataset, load_dataset
 from grb.dataset.view import View
@@ -88,18 +88,18 @@ def _attack(attack: Any) -> Rules:
     model = _trained(dataset)
     usual = _threat(attack, dataset)
 
-    def scene(view: View | None = None, threat: Threat | None = None) -> Scene:
-        return Scene(view or dataset.attacker_view("full"), threat or usual, model, "white-box")
+    def context(view: View | None = None, threat: Threat | None = None) -> AttackContext:
+        return AttackContext(view or dataset.attacker_view("full"), threat or usual, model, "white-box")
 
     def runs() -> None:
-        edit = attack(scene(), generator=torch.Generator().manual_seed(0))
+        edit = attack(context(), generator=torch.Generator().manual_seed(0))
         _need(isinstance(edit, GraphEdit), f"it returns a {type(edit).__name__}, but a GraphEdit is needed")
 
     def checked() -> None:
-        run_attack(attack, scene(), seed=0)
+        run_attack(attack, context(), seed=0)
 
     def repeated() -> None:
-        first, again = (run_attack(attack, scene(), seed=3).edit for _ in range(2))
+        first, again = (run_attack(attack, context(), seed=3).edit for _ in range(2))
         _need(_same_edits(first, again), "the same seed gives two different edits; draw from the generator alone")
 
     def limits() -> None:
@@ -113,7 +113,7 @@ def _attack(attack: Any) -> Rules:
             view = _view(graph, targets)
             fitting = _fitting(graph)
             try:
-                run_attack(attack, Scene(view, small, fitting, "white-box"), seed=number)
+                run_attack(attack, AttackContext(view, small, fitting, "white-box"), seed=number)
             except GRBError as error:
                 raise _Broken(
                     f"on a graph of {graph.n} nodes and {graph.num_edges} edges under {small}: {error}"

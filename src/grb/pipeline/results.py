@@ -14,9 +14,9 @@ import numpy as np
 
 from grb.errors import DataError
 from grb.evaluator.matrix import Board, Row, build_board
+from grb.pipeline.plan import Place, Study
 from grb.pipeline.store import Record, Store
-from grb.pipeline.study import Place, Study
-from grb.pipeline.work import unpack_bits
+from grb.pipeline.worker import unpack_bits
 
 
 def rows(study: Study, store: Store) -> Iterator[Row]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grb.attack.base import Scene
-from grb.attack.modification.base import Ground, finished
+from grb.attack.base import AttackContext
+from grb.attack.modification.base import SearchState, finished
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.attack.modification.pairs import PairSpace, contains, places_of, without
-from grb.attack.modification.picks import BLOCK, accept
 from grb.attack.modification.scores import weights
+from grb.attack.modification.selectors import BLOCK, accept
 from grb.graph import Adjacency, GraphEdit
 
 BISECTIONS = 40
@@ -50,7 +50,7 @@ def project_locally(weights: Tensor, pairs: Tensor, limits: Tensor, budget: floa
     """A point within the global budget and those of the nodes: the largest weights are served first.
 
     A pair gets the least of its weight, what is left of the budget and what is left at both of its ends. As in
-    :func:`~grb.attack.modification.picks.accept`, each round decides many pairs, with the same result as one by one.
+    :func:`~grb.attack.modification.selectors.accept`, each round decides many pairs, with the same result as one by one.
 
     Args:
         weights: [p].
@@ -124,9 +124,9 @@ class Search:
     """Projected gradient ascent on the weights of a block of pairs; every so often its lower half is drawn anew.
 
     Args:
-        scene: With a model.
+        context: With a model.
         victim: That model.
-        ground: The clean graph.
+        state: The clean graph.
         size: Pairs in the block; all there are if there are no more.
         epochs: Steps.
         resample: In so many first epochs the lower half of the block is replaced after each step.
@@ -135,9 +135,9 @@ class Search:
         generator: The only source of randomness.
     """
 
-    scene: Scene
+    context: AttackContext
     victim: Victim
-    ground: Ground
+    state: SearchState
     size: int
     epochs: int
     resample: int
@@ -148,7 +148,7 @@ class Search:
     def __call__(self) -> GraphEdit:
         block = Block.fresh(self._draw(self.size, None))
         if not len(block.numbers):
-            return finished(self.scene, self.ground)
+            return finished(self.context, self.state)
         whole = len(block.numbers) < self.size or len(block.numbers) == self._free
         best = _Best()
         for epoch in range(self.epochs):
@@ -161,47 +161,47 @@ class Search:
                 block = self._resampled(block)
         if best.block is not None:
             self._sample(best.block, best)
-        return finished(self.scene, best.ground or self.ground)
+        return finished(self.context, best.state or self.state)
 
     @property
     def _free(self) -> int:
-        return self.ground.space.count if self.ground.may_add else len(self.ground.edges)
+        return self.state.space.count if self.state.may_add else len(self.state.edges)
 
     def _draw(self, count: int, apart_from: Tensor | None) -> Tensor:
-        ground = self.ground
-        if ground.may_add:
-            numbers = ground.space.draw(count, self.generator, apart_from)
-            return numbers if ground.may_drop else without(numbers, ground.edges)
-        edges = ground.edges if apart_from is None else without(ground.edges, apart_from)
+        state = self.state
+        if state.may_add:
+            numbers = state.space.draw(count, self.generator, apart_from)
+            return numbers if state.may_drop else without(numbers, state.edges)
+        edges = state.edges if apart_from is None else without(state.edges, apart_from)
         chosen = torch.randperm(len(edges), generator=self.generator)[:count]
         return edges[chosen.sort().values]
 
     def _step(self, block: Block, rate: float) -> Block:
-        gradient = self.victim.gradient(relaxed(self.ground, block))
-        scores = of_numbers(gradient, self.ground.space, block.numbers)
-        places = places_of(block.numbers, self.ground.edges)
+        gradient = self.victim.gradient(relaxed(self.state, block))
+        scores = of_numbers(gradient, self.state.space, block.numbers)
+        places = places_of(block.numbers, self.state.edges)
         scores[places] *= -1.0
-        if self.ground.clean.adj.values is not None:
-            scores[places] *= weights(self.ground.clean, self.ground.space.pairs(block.numbers[places]))
+        if self.state.clean.adj.values is not None:
+            scores[places] *= weights(self.state.clean, self.state.space.pairs(block.numbers[places]))
         moved = block.weights + rate * scores
-        budget = self.ground.left
-        limits = self.ground.room
+        budget = self.state.left
+        limits = self.state.room
         if limits is None:
             return Block(block.numbers, project(moved, budget), scores)
         # only what is above zero can be served, so the rest need not be sorted
         up = (moved > 0).nonzero().flatten()
         projected = torch.zeros_like(moved)
-        pairs = self.ground.space.pairs(block.numbers[up])
+        pairs = self.state.space.pairs(block.numbers[up])
         projected[up] = project_locally(moved[up], pairs, limits, budget)
         return Block(block.numbers, projected, scores)
 
-    def _rounded(self, block: Block, chosen: Tensor | None = None) -> Ground:
+    def _rounded(self, block: Block, chosen: Tensor | None = None) -> SearchState:
         """The heaviest pairs as full flips, ``chosen`` ones first. A pair whose flip would lower the loss is none."""
         places = (block.weights > 0).nonzero().flatten()
         keys = block.weights[places]
         if chosen is not None:
             keys = keys + chosen
-        wanted = self.ground.left if self.ground.room is None and self.ground.spare is None else 8 * self.ground.left
+        wanted = self.state.left if self.state.room is None and self.state.spare is None else 8 * self.state.left
         if len(places) < wanted:  # where weights are zero, gradients decide
             rest = torch.where(block.weights > 0, 0.0, block.scores)
             more = rest.topk(min(wanted - len(places), len(rest))).indices
@@ -209,12 +209,12 @@ class Search:
             places, keys = torch.cat([places, more]), torch.cat([keys, rest[more] - rest.max() - 1])
         top = keys.topk(min(wanted, len(keys)), sorted=False).indices
         top = top[torch.argsort(keys[top], descending=True, stable=True)]
-        pairs = self.ground.space.pairs(block.numbers[places[top]])
-        return self.ground.flip(accept(self.ground, pairs, self.ground.left))
+        pairs = self.state.space.pairs(block.numbers[places[top]])
+        return self.state.flip(accept(self.state, pairs, self.state.left))
 
-    def _judge(self, rounded: Ground, block: Block, best: _Best) -> None:
+    def _judge(self, rounded: SearchState, block: Block, best: _Best) -> None:
         loss, kept = self.victim.judge(rounded.adj)
-        self.scene.report(loss, kept)
+        self.context.report(loss, kept)
         best.update(rounded, block, loss, kept)
 
     def _resampled(self, block: Block) -> Block:
@@ -240,7 +240,7 @@ class Search:
         weights = block.weights[block.weights > 0]
         for _ in range(self.samples - 1):
             coins = torch.rand(len(weights), generator=self.generator) < weights
-            if int(coins.sum()) <= self.ground.left:
+            if int(coins.sum()) <= self.state.left:
                 self._judge(self._rounded(block, coins.to(weights.dtype)), block, best)
 
 
@@ -248,23 +248,23 @@ class Search:
 class _Best:
     """The rounded graph with the lowest share of kept labels, then the highest loss."""
 
-    ground: Ground | None = None
+    state: SearchState | None = None
     block: Block | None = None
     loss: float = -torch.inf
     kept: float = torch.inf
 
-    def update(self, ground: Ground, block: Block, loss: float, kept: float) -> None:
+    def update(self, state: SearchState, block: Block, loss: float, kept: float) -> None:
         if (kept, -loss) < (self.kept, -self.loss):
-            self.ground, self.block, self.loss, self.kept = ground, block, loss, kept
+            self.state, self.block, self.loss, self.kept = state, block, loss, kept
 
 
-def relaxed(ground: Ground, block: Block) -> Adjacency:
+def relaxed(state: SearchState, block: Block) -> Adjacency:
     """The clean graph with the pairs of a block flipped as far as their weights say; weights of zero cost nothing."""
     active = (block.weights > 0).nonzero().flatten()
     numbers, shares = block.numbers[active], block.weights[active]
-    pairs = ground.space.pairs(numbers)
-    present = contains(ground.edges, numbers)
-    clean, n = ground.clean.adj, ground.clean.n
+    pairs = state.space.pairs(numbers)
+    present = contains(state.edges, numbers)
+    clean, n = state.clean.adj, state.clean.n
     wide = clean.edited(pairs[:, ~present], pairs[:, :0], base=n, n=n)
     values = torch.ones(wide.pattern.entries) if wide.values is None else wide.values.clone()
     full = values[torch.searchsorted(wide.keys, pairs[0] * n + pairs[1])]

@@ -50,7 +50,7 @@ class Conv(nn.Module):
         raise NotImplementedError
 
 
-class Blueprint(nn.Module):
+class ProfilingGNN(nn.Module):
     r"""Input layer, convolutions with skip connections, pooling, head; rows have length one after every layer.
 
     .. math:: h_0 = \nu(\mathrm{relu}(\mathrm{BN}(x W_0))), \quad

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from grb import catalogue, load_dataset
-from grb.attack.build import usual_threat
+from grb.attack.build import default_threat_model
 from grb.dataset.storage import save
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
 from grb.evaluator.matrix import CLEAN
 from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan, read_recipe, run
-from grb.pipeline.measurements import paper_table, rows
-from grb.pipeline.study import SURROGATE_SEED, closure
+from grb.pipeline.plan import SURROGATE_SEED, closure
+from grb.pipeline.results import paper_table, rows
 from grb.threat import Injection, Modification
 from helpers import needs_grb_cora
 from pipeline.parts import bare, bits, copied, of_kind, recipe
@@ -95,7 +95,7 @@ def test_limits_can_be_changed_and_varied() -> None:
 
 def test_limits_of_a_modification() -> None:
     study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
-    usual = usual_threat("modification", study.dataset, "full")
+    usual = default_threat_model("modification", study.dataset, "full")
     assert isinstance(usual, Modification) and usual.edge_ratio == 0.05
     assert all(job.extra["threat"]["edge_ratio"] == 0.05 for job in of_kind(study, "attack"))
     study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"], threat={"edges": 9, "per_node": 0.5}))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Graph
-from grb.taxonomy.explain import MEANINGS, meaning, profile_in_words
+from grb.taxonomy.describe import MEANINGS, meaning, profile_in_words
 from grb.taxonomy.profile import FEATURES, STRUCTURE, Array, Profiles
 from grb.taxonomy.reference import Reference, published
 from grb.taxonomy.uncertainty import resample
@@ -119,7 +119,7 @@ class Placement:
         return "\n".join([*self.words, *(f"Note: {note}." for note in self.notes)])
 
 
-def place(
+def assign(
     row: Mapping[str, float] | Profiles,
     reference: str | Reference = "inductive",
     *,
@@ -157,7 +157,7 @@ def place(
         Felsenstein, *Confidence Limits on Phylogenies: An Approach Using the Bootstrap*, Evolution 1985.
 
     >>> own = published("transductive").profiles.row("Actor")
-    >>> found = place(own, "transductive", without="Actor", draws=50)
+    >>> found = assign(own, "transductive", without="Actor", draws=50)
     >>> found.nearest.dataset, found.group
     ('DzEu', 'T-1')
     """

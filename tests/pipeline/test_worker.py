@@ -18,7 +18,17 @@ from grb.errors import BudgetError, DataError, IntegrityError
 from grb.graph import Graph, GraphEdit
 from grb.model.base import predict
 from grb.pipeline import Job, Limits, Store, Study, plan, run
-from grb.pipeline.work import TRACE, Recent, Worker, _labels, _trace, pack_bits, read_threat, threat_values, unpack_bits
+from grb.pipeline.worker import (
+    TRACE,
+    LRUCache,
+    Worker,
+    _labels,
+    _trace,
+    pack_bits,
+    read_threat,
+    threat_values,
+    unpack_bits,
+)
 from grb.threat import Injection, Modification
 from grb.trainer.checkpoint import load_model
 from pipeline.parts import FEW, bare, bits, copied, of_kind
@@ -222,7 +232,7 @@ def test_no_threat_model_comes_of_anything_else(values: dict[str, Any]) -> None:
 
 
 def test_the_values_used_last_are_kept() -> None:
-    recent: Recent[int] = Recent(2)
+    recent: LRUCache[int] = LRUCache(2)
     made: list[str] = []
 
     def get(key: str) -> int:

@@ -10,12 +10,12 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from torch import Tensor
 
+from attack.contexts import random_graph, view_of
 from attack.modification.dense import double_gcn, double_graph, matrix
-from attack.scenes import random_graph, view_of
-from grb.attack import Scene
-from grb.attack.modification.base import Ground
+from grb.attack import AttackContext
+from grb.attack.modification.base import SearchState
 from grb.attack.modification.gradient import Victim
-from grb.attack.modification.relaxed import Block, of_numbers, project, project_locally, relaxed
+from grb.attack.modification.relaxation import Block, of_numbers, project, project_locally, relaxed
 from grb.threat import Modification
 
 
@@ -85,19 +85,19 @@ def test_without_limits_at_the_nodes_the_heaviest_pairs_are_served() -> None:
     assert set(found.nonzero().flatten().tolist()) == {11, 12, 13, 14}
 
 
-def ground_of(n: int = 12, targets: object = range(5)) -> Ground:
-    return Ground.of(Scene(view_of(random_graph(n, density=0.3), targets), Modification(edges=4)))
+def ground_of(n: int = 12, targets: object = range(5)) -> SearchState:
+    return SearchState.of(AttackContext(view_of(random_graph(n, density=0.3), targets), Modification(edges=4)))
 
 
 def test_weights_flip_edges_partly() -> None:
-    ground = ground_of()
-    numbers = torch.arange(ground.space.count)
+    state = ground_of()
+    numbers = torch.arange(state.space.count)
     weights = torch.rand(len(numbers), generator=torch.Generator().manual_seed(0))
     weights[::3] = 0.0
-    adj = relaxed(ground, Block(numbers, weights, weights))
-    a = matrix(ground.clean).float()
+    adj = relaxed(state, Block(numbers, weights, weights))
+    a = matrix(state.clean).float()
     expected = a.clone()
-    for number, (u, v) in enumerate(ground.space.pairs(numbers).T.tolist()):
+    for number, (u, v) in enumerate(state.space.pairs(numbers).T.tolist()):
         expected[u, v] = expected[v, u] = a[u, v] + (1 - 2 * a[u, v]) * weights[number]
     found = torch.zeros_like(a)
     found[adj.pattern.row_ids.long(), adj.pattern.indices.long()] = adj.values  # type: ignore[assignment]
@@ -108,8 +108,8 @@ def test_weights_flip_edges_partly() -> None:
 def test_gradients_of_many_pairs_are_those_of_each(share: float) -> None:
     graph = double_graph(40, density=0.1)
     victim = Victim(double_gcn(), graph, torch.arange(0, 40, 3))
-    ground = Ground.of(Scene(view_of(graph, torch.arange(0, 40, 3)), Modification(edges=4)))
+    state = SearchState.of(AttackContext(view_of(graph, torch.arange(0, 40, 3)), Modification(edges=4)))
     gradient = victim.gradient(graph.adj)
-    numbers = ground.space.draw(int(share * ground.space.count), torch.Generator().manual_seed(0))
-    expected = gradient.of(ground.space.pairs(numbers)).float()
-    torch.testing.assert_close(of_numbers(gradient, ground.space, numbers).float(), expected, rtol=1e-4, atol=1e-6)
+    numbers = state.space.draw(int(share * state.space.count), torch.Generator().manual_seed(0))
+    expected = gradient.of(state.space.pairs(numbers)).float()
+    torch.testing.assert_close(of_numbers(gradient, state.space, numbers).float(), expected, rtol=1e-4, atol=1e-6)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grb.attack.modification.base import Ground, PairScores, Score
+from grb.attack.modification.base import PairScores, Score, SearchState
 from grb.attack.modification.pairs import contains, ordered
 
 # scores of so many pairs are looked at together
@@ -42,8 +42,8 @@ class TopK:
 
     pool: int = 2**24
 
-    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
-        return Greedy(refresh=max(ground.left, 1), pool=self.pool)(ground, score, generator)
+    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        return Greedy(refresh=max(state.left, 1), pool=self.pool)(state, score, generator)
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,17 @@ class Greedy:
     above: float = NEVER
     apart: bool = False
 
-    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
+    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
         salt = int(torch.randint(2**62, (1,), generator=generator))
-        while ground.left > 0:
-            wanted = min(self.refresh, ground.left)
-            kept = 64 * wanted if self.apart and wanted > 1 else _spare(ground, wanted)
-            found = best(ground, score(ground), kept, self.pool, self.above, salt, generator)
-            chosen = accept(ground, found.pairs, wanted, apart=self.apart)
+        while state.left > 0:
+            wanted = min(self.refresh, state.left)
+            kept = 64 * wanted if self.apart and wanted > 1 else _spare(state, wanted)
+            found = best(state, score(state), kept, self.pool, self.above, salt, generator)
+            chosen = accept(state, found.pairs, wanted, apart=self.apart)
             if not chosen.shape[1]:
                 break
-            ground = ground.flip(chosen)
-        return ground
+            state = state.flip(chosen)
+        return state
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,20 @@ class RandomBlocks:
     block: int
     above: float = NEVER
 
-    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
+    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
         salt = int(torch.randint(2**62, (1,), generator=generator))
-        rounds = min(self.rounds, ground.left)
+        rounds = min(self.rounds, state.left)
         for place in range(rounds):
-            wanted = math.ceil(ground.left / (rounds - place))
+            wanted = math.ceil(state.left / (rounds - place))
             if wanted == 0:
                 break
-            scores = score(ground)
-            numbers = ground.space.draw(self.block, generator)
-            drops = _among(ground, numbers)
-            parts = [Ranking(drops, scores.drops(drops)), *_added(ground, scores, numbers)]
-            found = _merged(parts, _spare(ground, wanted), self.above, ground.clean.n, salt)
-            ground = ground.flip(accept(ground, found.pairs, wanted))
-        return ground
+            scores = score(state)
+            numbers = state.space.draw(self.block, generator)
+            drops = _among(state, numbers)
+            parts = [Ranking(drops, scores.drops(drops)), *_added(state, scores, numbers)]
+            found = _merged(parts, _spare(state, wanted), self.above, state.clean.n, salt)
+            state = state.flip(accept(state, found.pairs, wanted))
+        return state
 
 
 @dataclass(frozen=True)
@@ -115,26 +115,26 @@ class Uniform:
 
     count: int | None = None
 
-    def __call__(self, ground: Ground, score: Score, generator: torch.Generator) -> Ground:
-        wanted = ground.left if self.count is None else min(self.count, ground.left)
+    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        wanted = state.left if self.count is None else min(self.count, state.left)
         salt = int(torch.randint(2**62, (1,), generator=generator))
         block = max(4 * wanted, 2**10)
-        scores = score(ground)
+        scores = score(state)
         while wanted > 0:
-            numbers = ground.space.draw(block, generator)
-            drops = _among(ground, numbers)
-            parts = [Ranking(drops, scores.drops(drops)), *_added(ground, scores, numbers)]
-            found = _merged(parts, sum(len(part.scores) for part in parts), NEVER, ground.clean.n, salt)
-            chosen = accept(ground, found.pairs, wanted)
-            if not chosen.shape[1] and (not ground.may_add or block >= min(ground.space.count, LARGEST)):
+            numbers = state.space.draw(block, generator)
+            drops = _among(state, numbers)
+            parts = [Ranking(drops, scores.drops(drops)), *_added(state, scores, numbers)]
+            found = _merged(parts, sum(len(part.scores) for part in parts), NEVER, state.clean.n, salt)
+            chosen = accept(state, found.pairs, wanted)
+            if not chosen.shape[1] and (not state.may_add or block >= min(state.space.count, LARGEST)):
                 break
-            ground, wanted = ground.flip(chosen), wanted - chosen.shape[1]
+            state, wanted = state.flip(chosen), wanted - chosen.shape[1]
             block *= 4 if chosen.shape[1] == 0 else 1
-        return ground
+        return state
 
 
 def best(
-    ground: Ground,
+    state: SearchState,
     scores: PairScores,
     count: int,
     pool: int,
@@ -146,25 +146,25 @@ def best(
 
     Absent pairs are looked at exhaustively if there are at most ``pool`` of them. Memory is that of a block.
     """
-    drops = ground.drops
+    drops = state.drops
     parts = [Ranking(drops, scores.drops(drops))]
-    if ground.may_add:
-        if ground.space.count <= pool:
-            parts += _exhaustive(ground, scores, count, above, salt)
+    if state.may_add:
+        if state.space.count <= pool:
+            parts += _exhaustive(state, scores, count, above, salt)
         else:
-            parts += _added(ground, scores, ground.space.draw(pool, generator))
-    return _merged(parts, count, above, ground.clean.n, salt)
+            parts += _added(state, scores, state.space.draw(pool, generator))
+    return _merged(parts, count, above, state.clean.n, salt)
 
 
-def accept(ground: Ground, pairs: Tensor, count: int, *, apart: bool = False) -> Tensor:
+def accept(state: SearchState, pairs: Tensor, count: int, *, apart: bool = False) -> Tensor:
     """The first ``count`` pairs, in order, that may be flipped together; equal to trying them one after the other.
 
     In every round those are taken whose ends have room even if all open pairs before them are taken; those with an end
     that has none left are given up. The first open pair is always one or the other.
     """
-    limits = _limits(ground, pairs)
+    limits = _limits(state, pairs)
     if apart:
-        limits.append((torch.ones(ground.clean.n, dtype=torch.int64), torch.ones(pairs.shape[1], dtype=torch.bool)))
+        limits.append((torch.ones(state.clean.n, dtype=torch.int64), torch.ones(pairs.shape[1], dtype=torch.bool)))
     if not limits:
         return pairs[:, :count]
     taken = torch.zeros(pairs.shape[1], dtype=torch.bool)
@@ -181,13 +181,13 @@ def accept(ground: Ground, pairs: Tensor, count: int, *, apart: bool = False) ->
     return pairs[:, taken.nonzero().flatten()[:count]]
 
 
-def _limits(ground: Ground, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _limits(state: SearchState, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Limits of the nodes, each with the pairs that count against it."""
     found = []
-    if ground.room is not None:
-        found.append((ground.room, torch.ones(pairs.shape[1], dtype=torch.bool)))
-    if ground.spare is not None:
-        found.append((ground.spare, ground.clean.adj.has(pairs)))
+    if state.room is not None:
+        found.append((state.room, torch.ones(pairs.shape[1], dtype=torch.bool)))
+    if state.spare is not None:
+        found.append((state.spare, state.clean.adj.has(pairs)))
     return found
 
 
@@ -207,29 +207,29 @@ def _earlier(ends: Tensor, counted: Tensor) -> Tensor:
     return before.view(p, 2).T
 
 
-def _spare(ground: Ground, count: int) -> int:
+def _spare(state: SearchState, count: int) -> int:
     """How many of the best pairs to keep: more than wanted where some of them exclude each other."""
-    return count if ground.room is None and ground.spare is None else max(4 * count, 256)
+    return count if state.room is None and state.spare is None else max(4 * count, 256)
 
 
-def _among(ground: Ground, numbers: Tensor) -> Tensor:
+def _among(state: SearchState, numbers: Tensor) -> Tensor:
     """Edges that may go: those in an ascending list of numbers, or all where nothing may be added, [2, r]."""
-    drops = ground.drops
-    return drops[:, contains(numbers, ground.space.numbers(drops))] if ground.may_add else drops
+    drops = state.drops
+    return drops[:, contains(numbers, state.space.numbers(drops))] if state.may_add else drops
 
 
-def _added(ground: Ground, scores: PairScores, numbers: Tensor) -> Iterator[Ranking]:
+def _added(state: SearchState, scores: PairScores, numbers: Tensor) -> Iterator[Ranking]:
     for part in numbers.split(BLOCK):
-        pairs = ground.absent(part)
+        pairs = state.absent(part)
         yield Ranking(pairs, scores.adds(pairs))
 
 
-def _exhaustive(ground: Ground, scores: PairScores, kept: int, above: float, salt: int) -> Iterator[Ranking]:
+def _exhaustive(state: SearchState, scores: PairScores, kept: int, above: float, salt: int) -> Iterator[Ranking]:
     """The best absent pairs of every block of rows of the triangle."""
-    space = ground.space
+    space = state.space
     step = max(1, BLOCK // max(space.n, 1))
-    barred = space.cells(torch.cat([ground.edges, ground.flipped]))
-    closed = None if ground.room is None else ground.room[space.order] <= 0
+    barred = space.cells(torch.cat([state.edges, state.flipped]))
+    closed = None if state.room is None else state.room[space.order] <= 0
     for first in range(0, space.ends, step):
         last = min(first + step, space.ends)
         block = scores.add_block(space.order[first:last], space.order[first:])
