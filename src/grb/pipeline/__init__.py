@@ -9,7 +9,7 @@ from grb import _lazy
 if TYPE_CHECKING:
     from grb.pipeline.engine import Event, Limits, Outcome, run
     from grb.pipeline.job import DataRef, Job
-    from grb.pipeline.plan import Study, plan
+    from grb.pipeline.plan import Study, plan_study
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
     from grb.pipeline.results import board
     from grb.pipeline.spec import Spec
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "engine": ("Event", "Limits", "Outcome", "run"),
     "job": ("DataRef", "Job"),
-    "measurements": ("board",),
+    "results": ("board",),
     "recipe": ("Recipe", "read_recipe", "recipe_names"),
     "spec": ("Spec",),
     "store": ("Record", "Store"),
-    "study": ("Study", "plan"),
+    "plan": ("Study", "plan_study"),
 }
 __all__ = [
     "DataRef",
@@ -36,7 +36,7 @@ __all__ = [
     "Store",
     "Study",
     "board",
-    "plan",
+    "plan_study",
     "read_recipe",
     "recipe_names",
     "run",
