@@ -150,7 +150,7 @@ def verify(
         )
     else:
         for problem in problems[:20]:
-            output.say(f"{problem.key[:12]}: {problem.sentence}")
+            output.say(f"{problem.key[:12]}: {problem.message}")
         output.say(
             f"{count} records, {len(problems)} problems, {len(compared) - len(different)}/{len(compared)} equal again"
         )
@@ -218,7 +218,7 @@ def take_in(
     with opened(bundle) as source:
         problems = source.verify()
         if problems:
-            raise IntegrityError(f"{bundle} is not taken in: {problems[0].sentence} ({len(problems)} problems)")
+            raise IntegrityError(f"{bundle} is not taken in: {problems[0].message} ({len(problems)} problems)")
         added = merge(source, place)
     if as_json:
         output.print_json({"added": added, "store": str(place.path)})

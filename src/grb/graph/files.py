@@ -1,8 +1,7 @@
 """Reading and writing npz files that may come from anywhere.
 
 A reader here never unpickles, looks at the declared sizes before it allocates, and answers every
-broken file with one sentence. A writer never leaves a half-written file: it writes beside the target,
-syncs, and renames.
+broken file with one sentence. A writer never leaves a half-written file (:mod:`grb.atomic`).
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
+from grb.atomic import write_atomic
 from grb.errors import DataError
 
 MAX_BYTES = 8 * 2**30
@@ -165,29 +164,3 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any,
                     np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
 
     return write_atomic(path, write)
-
-
-def write_atomic(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]) -> Path:
-    """Call ``write`` with a stream whose bytes appear at ``path`` whole or not at all."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from grb.pipeline.job import DataRef, Job
     from grb.pipeline.plan import Study, plan_study
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
+    from grb.pipeline.record import Record
     from grb.pipeline.results import board
     from grb.pipeline.spec import Spec
-    from grb.pipeline.store import Record, Store
+    from grb.pipeline.store import Store
 
 _HOMES = {
     "engine": ("Event", "Limits", "Outcome", "run"),
@@ -21,7 +22,8 @@ _HOMES = {
     "results": ("board",),
     "recipe": ("Recipe", "read_recipe", "recipe_names"),
     "spec": ("Spec",),
-    "store": ("Record", "Store"),
+    "record": ("Record",),
+    "store": ("Store",),
     "plan": ("Study", "plan_study"),
 }
 __all__ = [
