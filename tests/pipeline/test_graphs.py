@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Board
+from grb.evaluator.board import CLEAN, Board
 from grb.graph import GraphEdit
 from grb.leaderboard.boards import boards_of
 from grb.pipeline import Recipe, Store, board, plan_study, read_recipe

@@ -11,7 +11,7 @@ from grb import catalogue, load_dataset
 from grb.attack.build import default_threat_model
 from grb.dataset.storage import save
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
-from grb.evaluator.matrix import CLEAN
+from grb.evaluator.board import CLEAN
 from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan_study, read_recipe, run
 from grb.pipeline.plan import SURROGATE_SEED, closure
 from grb.pipeline.results import paper_table, rows

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from grb.errors import DataError, GRBError
-from grb.evaluator.matrix import CLEAN
+from grb.evaluator.board import CLEAN
 from grb.pipeline import DataRef, Job, Limits, Spec, Store, board, plan_study, run
 from grb.pipeline.profile_job import column, perturb
 from grb.pipeline.profiles import ProfileStudy, Profiling, parse_perturbation, plan_profiles

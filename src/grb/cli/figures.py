@@ -17,7 +17,7 @@ from grb.errors import DataError, UnknownName
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grb.evaluator.matrix import Board
+    from grb.evaluator.board import Board
     from grb.pipeline.plan import Study
     from grb.pipeline.store import Store
 
@@ -51,7 +51,7 @@ def figures(
         list[str] | None, typer.Option("--only", help="One of the figures below, again for more; all if not given.")
     ] = None,
     recipe: Recipes = None,
-    mode: Annotated[
+    difficulty: Annotated[
         str | None, typer.Option(help="Difficulty of figures that show one; the last if not given.")
     ] = None,
     data_dir: DataDir = None,
@@ -92,7 +92,7 @@ def figures(
         title = str(result.board.meta.get("recipe") or result.board.dataset)
         for name in wanted if only else _telling(result.board, wanted):
             try:
-                for part, figure in FIGURES[name](result, _mode(result.board, mode)):
+                for part, figure in FIGURES[name](result, _mode(result.board, difficulty)):
                     made.append(_save(figure, written / f"{slug(title)}-{part}.{kind}", dpi, as_json))
             except DataError as error:
                 skipped.append({"figure": name, "board": title, "reason": str(error)})
@@ -129,10 +129,10 @@ def _results(source: Path | None, recipes: Sequence[str] | None, data_dir: Path 
     return [Result(found.board, found.study, place) for found in found_at(source, recipes, data_dir)]
 
 
-def _mode(board: Board, mode: str | None) -> str:
+def _mode(board: Board, difficulty: str | None) -> str:
     from grb.leaderboard.table import chosen_mode
 
-    return chosen_mode(board, mode)
+    return chosen_mode(board, difficulty)
 
 
 def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
@@ -152,13 +152,13 @@ def _of_nodes(result: Result) -> tuple[Study, Store]:
     return study, store
 
 
-def _degrees(result: Result, mode: str) -> Drawn:
+def _degrees(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
     yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(_of_nodes(result)[0].dataset))
 
 
-def _rankings(result: Result, mode: str) -> Drawn:
+def _rankings(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
     from grb.visualise.rankings import Kind
 
@@ -170,7 +170,7 @@ def _rankings(result: Result, mode: str) -> Drawn:
     drawn = 0
     for name, kind, title in kinds:
         try:
-            data = [visualise.ranking(board, each, kind) for each in board.modes]
+            data = [visualise.ranking(board, each, kind) for each in board.difficulties]
         except DataError:
             continue
         drawn += 1
@@ -179,27 +179,27 @@ def _rankings(result: Result, mode: str) -> Drawn:
         raise DataError(f"the board of {board.dataset} ranks no models")
 
 
-def _difficulty(result: Result, mode: str) -> Drawn:
+def _difficulty(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
     yield "fig07-difficulty", visualise.draw_difficulty(visualise.difficulty(result.board))
 
 
-def _budget(result: Result, mode: str) -> Drawn:
+def _budget(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    data = visualise.sweeps(result.board, mode)
+    data = visualise.sweeps(result.board, difficulty)
     yield "fig08-limits-models", visualise.draw_models(data)
     yield "fig09-limits-attacks", visualise.draw_attacks(data)
 
 
-def _gains(result: Result, mode: str) -> Drawn:
+def _gains(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
     reasons = []
     for number, suffix in ((10, "ln"), (11, "at")):
         try:
-            data = visualise.gains(result.board, suffix, mode)
+            data = visualise.gains(result.board, suffix, difficulty)
         except DataError as error:
             reasons.append(str(error))
             continue
@@ -208,38 +208,38 @@ def _gains(result: Result, mode: str) -> Drawn:
         raise DataError(f"the board of {result.board.dataset} has no model both without and with '+ln' or '+at'")
 
 
-def _process(result: Result, mode: str) -> Drawn:
+def _process(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    strips = visualise.process(result.board, result.needed()[1], mode)
-    yield "process", visualise.draw_process(strips, title=f"Attack process, {result.board.dataset}, {mode}")
+    strips = visualise.process(result.board, result.needed()[1], difficulty)
+    yield "process", visualise.draw_process(strips, title=f"Attack process, {result.board.dataset}, {difficulty}")
 
 
-def _degree_accuracy(result: Result, mode: str) -> Drawn:
+def _degree_accuracy(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
     study, store = _of_nodes(result)
-    correct = visualise.measured_correct(study, store, mode)
-    degrees = study.dataset.graph.adj.degrees[study.dataset.test_ids(mode)].numpy()
+    correct = visualise.measured_correct(study, store, difficulty)
+    degrees = study.dataset.graph.adj.degrees[study.dataset.test_ids(difficulty)].numpy()
     order = [name for name in result.board.attacks if name in correct]
     listed = {name: correct[name] for name in order}
-    data = visualise.degree_accuracy(degrees, listed, dataset=study.dataset.name, mode=mode)
+    data = visualise.degree_accuracy(degrees, listed, dataset=study.dataset.name, difficulty=difficulty)
     yield "degree-accuracy", visualise.draw_degree_accuracy(data)
 
 
-def _unnoticeability(result: Result, mode: str) -> Drawn:
+def _unnoticeability(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
     from grb.graph import GraphEdit
 
     study, store = _of_nodes(result)
     found = {}
     for attack in result.board.attacks[:MAX_EDITS]:
-        cells = (result.board.cell(attack, defense, mode) for defense in result.board.defenses)
-        keys = [facts["attack"] for cell in cells if cell for facts in cell.facts if "attack" in facts]
+        cells = (result.board.cell(attack, defense, difficulty) for defense in result.board.defenses)
+        keys = [metadata["attack"] for cell in cells if cell for metadata in cell.metadata if "attack" in metadata]
         if keys:
             edit = GraphEdit.load(store.find(store.read(keys[0]), "edit"))
             found[attack] = visualise.unnoticeability(study.dataset.graph, edit)
-    title = f"What attacks leave to notice, {study.dataset.name}, {mode}"
+    title = f"What attacks leave to notice, {study.dataset.name}, {difficulty}"
     yield "unnoticeability", visualise.draw_unnoticeability(found, title=title)
 
 

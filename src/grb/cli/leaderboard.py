@@ -15,7 +15,7 @@ from grb.cli.options import DataDir, Json, check_directory, group
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
-    from grb.evaluator.matrix import Board
+    from grb.evaluator.board import Board
     from grb.leaderboard.boards import Found
 
 app = group("Show results: in the terminal, as one HTML page, as a site.")
@@ -45,7 +45,7 @@ Title = Annotated[str | None, typer.Option(help="Heading of the page.")]
 def show(
     store: Source = None,
     recipe: Recipes = None,
-    mode: Annotated[str | None, typer.Option(help="easy, medium, hard or full; the last if not given.")] = None,
+    difficulty: Annotated[str | None, typer.Option(help="easy, medium, hard or full; the last if not given.")] = None,
     metric: Annotated[str, typer.Option(help="accuracy, drop, changed or difference (to the paper).")] = "accuracy",
     form: Annotated[str, typer.Option("--format", help="table, csv, csv-wide, csv-runs, json or md.")] = "table",
     written: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file, not to stdout.")] = None,
@@ -71,7 +71,7 @@ def show(
     form = "json" if as_json else form
     if form == "table" and written is None:
         for board in boards:
-            show_board(board, mode=mode, metric=metric)
+            show_board(board, difficulty=difficulty, metric=metric)
         return
     rows = {"csv": export.cell_rows, "csv-wide": export.wide_rows, "csv-runs": export.run_rows}
     if form in rows:
@@ -79,7 +79,7 @@ def show(
     elif form == "json":
         text = export.to_json(boards)
     else:
-        text = "\n".join(export.to_markdown(board, mode, metric) for board in boards)
+        text = "\n".join(export.to_markdown(board, difficulty, metric) for board in boards)
     _write(text, written)
 
 
@@ -137,7 +137,7 @@ def site(
     _tell_written(write_site(boards, written, analysis, title=title or TITLE), boards, as_json)
 
 
-def show_board(board: Board, *, as_json: bool = False, mode: str | None = None, metric: str = "accuracy") -> None:
+def show_board(board: Board, *, as_json: bool = False, difficulty: str | None = None, metric: str = "accuracy") -> None:
     """A board on stdout: tables, or one line of JSON."""
     from grb.leaderboard import export, table
     from grb.leaderboard.text import SENTENCE, shown
@@ -145,7 +145,7 @@ def show_board(board: Board, *, as_json: bool = False, mode: str | None = None, 
     if as_json:
         sys.stdout.write(export.to_json([board]))
         return
-    for each in table.tables(board, mode, metric, sign=output.plus_minus()):
+    for each in table.tables(board, difficulty, metric, sign=output.plus_minus()):
         output.table(each.title, each.headers, each.rows, numbers=each.numbers)
     measured, planned = board.meta.get("measured"), board.meta.get("planned")
     if isinstance(measured, int) and isinstance(planned, int) and measured < planned:

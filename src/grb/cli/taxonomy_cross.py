@@ -13,7 +13,7 @@ from grb.cli.options import Json, check_directory
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
-    from grb.evaluator.matrix import Value
+    from grb.evaluator.board import Estimate
     from grb.pipeline.crossview import CrossRow, Strongest
 
 
@@ -69,7 +69,7 @@ def _cells(row: CrossRow) -> list[str]:
     return [row.dataset, *profiles, *(_attack(row.attacks.get(change)) for change in CHANGES)]
 
 
-def _points(value: Value | None) -> str:
+def _points(value: Estimate | None) -> str:
     return "-" if value is None else f"{100 * value.mean:.1f} {output.plus_minus()} {100 * value.std:.1f}"
 
 

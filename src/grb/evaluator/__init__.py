@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from grb.evaluator.board import Board, Cell, Estimate, Run, board_from_runs
 from grb.evaluator.evaluator import AttackEvaluator, DefenseEvaluator
-from grb.evaluator.matrix import Board, Cell, Row, Value, build_board
 from grb.evaluator.sanity_checks import Flag, check_model, check_scores, check_trace
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "Cell",
     "DefenseEvaluator",
     "Flag",
-    "Row",
-    "Value",
-    "build_board",
+    "Run",
+    "Estimate",
+    "board_from_runs",
     "check_model",
     "check_scores",
     "check_trace",

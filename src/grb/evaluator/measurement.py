@@ -277,7 +277,11 @@ def _defense(values: Mapping[str, Any]) -> DefenseInfo:
 def _outcome(values: Mapping[str, Any]) -> Outcome:
     shares = {_text(name): _number(value) for name, value in values["values"].items()}
     found = Outcome(
-        shares, _fraction(values["changed"]), _count(values["targets"]), _text(values["correct"]), _count(values["invalid"])
+        shares,
+        _fraction(values["changed"]),
+        _count(values["targets"]),
+        _text(values["correct"]),
+        _count(values["invalid"]),
     )
     if found.invalid > found.targets:
         raise ValueError(f"{found.invalid} of {found.targets} targets invalid")

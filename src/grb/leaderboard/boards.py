@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from grb.errors import DataError, MissingDataset
-from grb.evaluator.matrix import CLEAN, Board
+from grb.evaluator.board import CLEAN, Board
 from grb.pipeline.job import Job
 from grb.pipeline.plan import Study, plan_study
 from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
@@ -109,7 +109,7 @@ def shown_board(study: Study, store: Store) -> Board:
     """The board of a study as it is shown: with the specs behind its cells and with what the checks of scores found."""
     board = with_specs(board_of(study, store), study.jobs)
     board = replace(board, flags=(*board.flags, *_told(study, board)))
-    return checked(board, {mode: len(study.dataset.test_ids(mode)) for mode in board.modes})
+    return checked(board, {difficulty: len(study.dataset.test_ids(difficulty)) for difficulty in board.difficulties})
 
 
 def _told(study: Study, board: Board) -> Iterator[str]:
@@ -119,10 +119,10 @@ def _told(study: Study, board: Board) -> Iterator[str]:
             yield f"{label} is unreliable: {card.unreliable[:200]}"
         for other, share in card.reported.items():
             pair = (label, other) if card.kind == "attack" else (other, label)
-            cell = board.cell(*pair, card.mode)
-            if cell is not None and abs(cell.accuracy.mean - share) > REPORTED:
+            cell = board.cell(*pair, card.difficulty)
+            if cell is not None and abs(cell.score.mean - share) > REPORTED:
                 yield (
-                    f"{label} reports {100 * share:.1f} % for {other[:60]}, but {100 * cell.accuracy.mean:.1f} % was found"
+                    f"{label} reports {100 * share:.1f} % for {other[:60]}, but {100 * cell.score.mean:.1f} % was found"
                 )
 
 
@@ -201,15 +201,15 @@ def _settings(store: Store) -> set[_Setting]:
 def with_specs(board: Board, jobs: Mapping[str, Job]) -> Board:
     """The board with the spec of every victim and attack beside their keys."""
 
-    def told(facts: Mapping[str, Any]) -> dict[str, Any]:
+    def told(metadata: Mapping[str, Any]) -> dict[str, Any]:
         more = {
-            f"{role}_spec": jobs[facts[role]].spec.plain()
+            f"{role}_spec": jobs[metadata[role]].spec.plain()
             for role in ("victim", "attack")
-            if facts.get(role) in jobs and f"{role}_spec" not in facts
+            if metadata.get(role) in jobs and f"{role}_spec" not in metadata
         }
-        return {**facts, **more}
+        return {**metadata, **more}
 
-    cells = (replace(cell, facts=tuple(told(facts) for facts in cell.facts)) for cell in board.cells)
+    cells = (replace(cell, metadata=tuple(told(metadata) for metadata in cell.metadata)) for cell in board.cells)
     return replace(board, cells=tuple(cells))
 
 
@@ -224,19 +224,19 @@ def checked(board: Board, targets: Mapping[str, int]) -> Board:
     if any(split_label(attack) for attack in board.attacks):
         return board  # with several budgets a weak attack may only have had a small one
     found = []
-    for mode in board.modes:
+    for difficulty in board.difficulties:
         for defense in board.defenses:
-            cells = [cell for attack in board.attacks if (cell := board.cell(attack, defense, mode)) is not None]
+            cells = [cell for attack in board.attacks if (cell := board.cell(attack, defense, difficulty)) is not None]
             scores = {cell.attack: cell.values for cell in cells}
-            whites = [board.cell(attack, defense, mode, white_box=True) for attack in board.white_box]
+            whites = [board.cell(attack, defense, difficulty, white_box=True) for attack in board.white_box]
             clean, random = (scores.pop(name, None) for name in (CLEAN, RANDOM))
             flags = check_scores(
                 clean=clean,
                 random=random,
                 transfer=scores,
                 white_box={cell.attack: cell.values for cell in whites if cell is not None},
-                num_targets=targets.get(mode),
-                where=f"{defense}, {mode}",
+                num_targets=targets.get(difficulty),
+                where=f"{defense}, {difficulty}",
             )
             found += [str(flag) for flag in flags]
     return replace(board, flags=(*board.flags, *found))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grb.errors import DataError
-from grb.evaluator.matrix import Board, Cell, Value
+from grb.evaluator.board import Board, Cell, Estimate
 from grb.graph.files import size_of
 from grb.leaderboard import table
 from grb.leaderboard.text import csv_text, markdown_text, shown
@@ -27,15 +27,15 @@ def cell_rows(board: Board) -> list[dict[str, Any]]:
     return [
         {
             **_where(board),
-            "mode": cell.mode,
+            "difficulty": cell.difficulty,
             "attack": cell.attack,
             "knowledge": cell.knowledge,
             "defense": cell.defense,
-            **_value("accuracy", cell.accuracy),
+            **_value("accuracy", cell.score),
             "changed": cell.changed.mean,
             "paper_accuracy": None if cell.paper is None else cell.paper[0] / 100,
             "paper_std": None if cell.paper is None else cell.paper[1] / 100,
-            "attack_cpu_seconds": spent.get((cell.attack, cell.mode, cell.knowledge == "white-box")),
+            "attack_cpu_seconds": spent.get((cell.attack, cell.difficulty, cell.knowledge == "white-box")),
         }
         for cell in _sorted(board)
     ]
@@ -47,16 +47,16 @@ def run_rows(board: Board) -> list[dict[str, Any]]:
     return [
         {
             **_where(board),
-            "mode": cell.mode,
+            "difficulty": cell.difficulty,
             "attack": cell.attack,
             "knowledge": cell.knowledge,
             "defense": cell.defense,
             "run": place,
             "accuracy": value,
-            **{name: facts.get(name.removesuffix("_key")) for name in names},
+            **{name: metadata.get(name.removesuffix("_key")) for name in names},
         }
         for cell in _sorted(board)
-        for place, (value, facts) in enumerate(zip(cell.values, [*cell.facts, *[{}] * len(cell.values)]))
+        for place, (value, metadata) in enumerate(zip(cell.values, [*cell.metadata, *[{}] * len(cell.values)]))
     ]
 
 
@@ -64,20 +64,20 @@ def wide_rows(board: Board) -> list[dict[str, Any]]:
     """One row per defense and difficulty: ranks, summaries, and the mean and std under every attack."""
     columns = [(attack, False) for attack in board.attacks] + [(attack, True) for attack in board.white_box]
     rows = []
-    for mode in board.modes:
-        for defense in table.ordered(board, mode):
-            places = board.ranks.get(mode, {}).get(defense)
-            row = {**_where(board), "mode": mode, "defense": defense}
+    for difficulty in board.difficulties:
+        for defense in table.ordered(board, difficulty):
+            places = board.ranks.get(difficulty, {}).get(defense)
+            row = {**_where(board), "difficulty": difficulty, "defense": defense}
             row |= {"rank_best": places[0] if places else None, "rank_worst": places[1] if places else None}
             for name in table.SUMMARIES:
-                value = board.by_defense.get(mode, {}).get(defense, {}).get(name)
+                value = board.by_defense.get(difficulty, {}).get(defense, {}).get(name)
                 row |= {name: value.mean if value else None, f"{name}_std": value.std if value else None}
             for attack, white in columns:
-                cell = board.cell(attack, defense, mode, white_box=white)
+                cell = board.cell(attack, defense, difficulty, white_box=white)
                 label = f"{attack} (white-box)" if white else attack
                 row |= {
-                    label: cell.accuracy.mean if cell else None,
-                    f"{label} std": cell.accuracy.std if cell else None,
+                    label: cell.score.mean if cell else None,
+                    f"{label} std": cell.score.std if cell else None,
                 }
             rows.append(row)
     return rows
@@ -87,17 +87,19 @@ def _where(board: Board) -> dict[str, Any]:
     return {"dataset": board.dataset, "scenario": board.scenario, "recipe": board.meta.get("recipe", "")}
 
 
-def _value(name: str, value: Value) -> dict[str, Any]:
+def _value(name: str, value: Estimate) -> dict[str, Any]:
     return {name: value.mean, "std": value.std, "low": value.low, "high": value.high, "runs": value.n}
 
 
 def _sorted(board: Board) -> list[Cell]:
-    modes, defenses = ({name: place for place, name in enumerate(names)} for names in (board.modes, board.defenses))
+    difficulties, defenses = (
+        {name: place for place, name in enumerate(names)} for names in (board.difficulties, board.defenses)
+    )
     attacks = {name: place for place, name in enumerate((*board.attacks, *board.white_box))}
     return sorted(
         board.cells,
         key=lambda cell: (
-            modes.get(cell.mode, len(modes)),
+            difficulties.get(cell.difficulty, len(difficulties)),
             cell.knowledge == "white-box",
             attacks.get(cell.attack, len(attacks)),
             defenses.get(cell.defense, len(defenses)),
@@ -125,10 +127,10 @@ def to_json(boards: Iterable[Board]) -> str:
     return json.dumps({"format": FORMAT, "boards": [board.plain() for board in boards]}, allow_nan=False) + "\n"
 
 
-def to_markdown(board: Board, mode: str | None = None, metric: str = "accuracy") -> str:
+def to_markdown(board: Board, difficulty: str | None = None, metric: str = "accuracy") -> str:
     """Tables of a board for a page of Markdown."""
-    parts = [f"### {markdown_text(table.heading(board, table.chosen_mode(board, mode)))}"]
-    for each in table.tables(board, mode, metric):
+    parts = [f"### {markdown_text(table.heading(board, table.chosen_mode(board, difficulty)))}"]
+    for each in table.tables(board, difficulty, metric):
         rule = ["---", *["---:"] * (len(each.headers) - 1)]
         lines = [each.headers, rule, *each.rows]
         texts = [
@@ -170,7 +172,7 @@ def board_from_plain(values: Mapping[str, Any]) -> Board:
         board = Board(
             dataset=str(values["dataset"]),
             scenario=str(values["scenario"]),
-            modes=_names(values["modes"]),
+            difficulties=_names(values["modes"]),
             attacks=_names(values["attacks"]),
             white_box=_names(values["white_box"]),
             defenses=_names(values["defenses"]),
@@ -178,15 +180,15 @@ def board_from_plain(values: Mapping[str, Any]) -> Board:
             by_defense=_summaries(values["by_defense"]),
             by_attack=_summaries(values["by_attack"]),
             ranks={
-                str(mode): {str(name): (int(low), int(high)) for name, (low, high) in own.items()}
-                for mode, own in values["ranks"].items()
+                str(difficulty): {str(name): (int(low), int(high)) for name, (low, high) in own.items()}
+                for difficulty, own in values["ranks"].items()
             },
             flags=_names(values["flags"]),
             meta=dict(values["meta"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(f"this is no board of format {FORMAT} ({error!r:.80}); it was not written by grb") from None
-    if not board.modes or not board.cells:
+    if not board.difficulties or not board.cells:
         raise DataError("there is nothing to show: the board has no cells")
     return board
 
@@ -201,34 +203,34 @@ def _cell(values: Mapping[str, Any]) -> Cell:
     paper = values["paper"]
     if values["knowledge"] not in ("none", "transfer", "white-box"):
         raise ValueError(f"knowledge {values['knowledge']}")
-    if not all(isinstance(facts, Mapping) for facts in values["facts"]):
-        raise TypeError("facts are mappings")
+    if not all(isinstance(metadata, Mapping) for metadata in values["metadata"]):
+        raise TypeError("metadata are mappings")
     return Cell(
         attack=str(values["attack"]),
         defense=str(values["defense"]),
-        mode=str(values["mode"]),
+        difficulty=str(values["mode"]),
         knowledge=values["knowledge"],
         accuracy=_read_value(values["accuracy"]),
         changed=_read_value(values["changed"]),
         values=tuple(_finite(value) for value in values["values"]),
-        facts=tuple(values["facts"]),
+        metadata=tuple(values["metadata"]),
         paper=None if paper is None else (_finite(paper[0]), _finite(paper[1])),
     )
 
 
-def _summaries(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Value]]]:
+def _summaries(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Estimate]]]:
     return {
-        str(mode): {
+        str(difficulty): {
             str(name): {str(summary): _read_value(value) for summary, value in own.items()}
             for name, own in methods.items()
         }
-        for mode, methods in values.items()
+        for difficulty, methods in values.items()
     }
 
 
-def _read_value(values: Mapping[str, Any]) -> Value:
+def _read_value(values: Mapping[str, Any]) -> Estimate:
     low, high = (None if values[end] is None else _finite(values[end]) for end in ("low", "high"))
-    return Value(_finite(values["mean"]), _finite(values["std"]), low, high, int(values["n"]))
+    return Estimate(_finite(values["mean"]), _finite(values["std"]), low, high, int(values["n"]))
 
 
 def _finite(value: Any) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from grb._version import __version__
 from grb.errors import DataError
-from grb.evaluator.matrix import Board
+from grb.evaluator.board import Board
 from grb.leaderboard import palette, table
 from grb.leaderboard.data import page_data, script_json
 from grb.leaderboard.export import board_from_plain

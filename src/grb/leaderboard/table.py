@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grb.errors import UnknownName
-from grb.evaluator.matrix import CLEAN, Board, Cell, Value, value_of
+from grb.evaluator.board import CLEAN, Board, Cell, Estimate, estimate_of
 from grb.leaderboard.text import distinct, shown
 
 SUMMARIES = {
@@ -44,13 +44,15 @@ class Table:
         return self.headers[1:]
 
 
-def chosen_mode(board: Board, mode: str | None) -> str:
+def chosen_mode(board: Board, difficulty: str | None) -> str:
     """A difficulty of the board, its last if none is asked for; also by its first letter as in the paper."""
-    if mode is None:
-        return board.modes[-1]
-    wanted = [own for own in board.modes if mode.lower() in (own, own[:1])]
+    if difficulty is None:
+        return board.difficulties[-1]
+    wanted = [own for own in board.difficulties if difficulty.lower() in (own, own[:1])]
     if not wanted:
-        raise UnknownName("difficulty", mode, board.modes, advice=f"This board has {', '.join(board.modes)}.")
+        raise UnknownName(
+            "difficulty", difficulty, board.difficulties, advice=f"This board has {', '.join(board.difficulties)}."
+        )
     return wanted[0]
 
 
@@ -61,25 +63,25 @@ def chosen_metric(metric: str) -> str:
     return metric
 
 
-def drops(board: Board) -> dict[tuple[str, str, str, bool], Value]:
-    """Accuracy lost to every attack by (attack, defense, mode, white box): each run beside its own victim's clean accuracy.
+def drops(board: Board) -> dict[tuple[str, str, str, bool], Estimate]:
+    """Accuracy lost to every attack by (attack, defense, difficulty, white box): each run beside its own victim's clean accuracy.
 
     Cells whose victims cannot be told are left out, unless there is only one clean value to compare with.
     """
     found = {}
     for cell in board.cells:
-        clean = board.cell(CLEAN, cell.defense, cell.mode)
+        clean = board.cell(CLEAN, cell.defense, cell.difficulty)
         if cell.attack == CLEAN or clean is None:
             continue
         losses = _losses(cell, clean)
         if losses:
-            found[cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box"] = value_of(losses)
+            found[cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"] = estimate_of(losses)
     return found
 
 
 def _losses(cell: Cell, clean: Cell) -> dict[tuple[int, int], float]:
-    before = {facts.get("victim"): value for facts, value in zip(clean.facts, clean.values)}
-    victims = [facts.get("victim") for facts in cell.facts]
+    before = {metadata.get("victim"): value for metadata, value in zip(clean.metadata, clean.values)}
+    victims = [metadata.get("victim") for metadata in cell.metadata]
     if len(clean.values) == 1:
         return {(0, place): clean.values[0] - value for place, value in enumerate(cell.values)}
     if len(victims) != len(cell.values) or None in before or not set(victims) <= set(before):
@@ -91,38 +93,38 @@ def _losses(cell: Cell, clean: Cell) -> dict[tuple[int, int], float]:
     }
 
 
-def metric_value(board: Board, cell: Cell, metric: str, losses: Mapping[Any, Value]) -> Value | None:
+def metric_value(board: Board, cell: Cell, metric: str, losses: Mapping[Any, Estimate]) -> Estimate | None:
     """What a cell says in one metric; None where it says nothing."""
     if metric == "accuracy":
-        return cell.accuracy
+        return cell.score
     if metric == "changed":
         return cell.changed if cell.attack != CLEAN else None
     if metric == "drop":
-        return losses.get((cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box"))
-    return None if cell.paper is None else _shifted(cell.accuracy, -cell.paper[0] / 100)
+        return losses.get((cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"))
+    return None if cell.paper is None else _shifted(cell.score, -cell.paper[0] / 100)
 
 
-def _shifted(value: Value, by: float) -> Value:
+def _shifted(value: Estimate, by: float) -> Estimate:
     low, high = (None if end is None else end + by for end in (value.low, value.high))
-    return Value(value.mean + by, value.std, low, high, value.n)
+    return Estimate(value.mean + by, value.std, low, high, value.n)
 
 
 def costs(board: Board) -> dict[tuple[str, str, bool], float]:
-    """CPU seconds of one run of every attack by (attack, mode, white box): the mean over its runs, each counted once."""
+    """CPU seconds of one run of every attack by (attack, difficulty, white box): the mean over its runs, each counted once."""
     runs: dict[tuple[str, str, bool], dict[Any, float]] = defaultdict(dict)
     for cell in board.cells:
-        for place, facts in enumerate(cell.facts):
-            seconds = facts.get("attack_seconds")
+        for place, metadata in enumerate(cell.metadata):
+            seconds = metadata.get("attack_seconds")
             if isinstance(seconds, int | float):
-                run = facts.get("attack", (cell.defense, place))
-                runs[cell.attack, cell.mode, cell.knowledge == "white-box"][run] = float(seconds)
+                run = metadata.get("attack", (cell.defense, place))
+                runs[cell.attack, cell.difficulty, cell.knowledge == "white-box"][run] = float(seconds)
     return {key: sum(own.values()) / len(own) for key, own in runs.items()}
 
 
-def percent(value: Value | None, sign: str = "±", *, digits: int = 1, signed: bool = False) -> str:
+def percent(value: Estimate | None, sign: str = "±", *, digits: int = 1, signed: bool = False) -> str:
     """Mean and std over runs in per cent; a dash for nothing.
 
-    >>> percent(Value(0.8123, 0.0123, None, None, 10)), percent(Value(0.5, 0, None, None, 1)), percent(None)
+    >>> percent(Estimate(0.8123, 0.0123, None, None, 10)), percent(Estimate(0.5, 0, None, None, 1)), percent(None)
     ('81.2 ±1.2', '50.0', '-')
     """
     if value is None:
@@ -143,61 +145,61 @@ def rank_text(places: tuple[int, int] | None) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def heading(board: Board, mode: str) -> str:
+def heading(board: Board, difficulty: str) -> str:
     """Title and difficulty of a board, and that its data is made up where it is."""
     title = shown(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
-    return f"{title}, {mode}" + (" [synthetic data]" if board.meta.get("synthetic") else "")
+    return f"{title}, {difficulty}" + (" [synthetic data]" if board.meta.get("synthetic") else "")
 
 
-def summary_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table:
+def summary_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
     """Defenses by rank: the paper's summaries, the worst case over attacks and the white-box attack."""
-    mode = chosen_mode(board, mode)
-    own = board.by_defense.get(mode, {})
+    difficulty = chosen_mode(board, difficulty)
+    own = board.by_defense.get(difficulty, {})
     used = [name for name in SUMMARIES if any(name in values for values in own.values())]
     names = dict(zip(board.defenses, distinct(board.defenses)))
     rows = tuple(
         (
             names[defense],
-            rank_text(board.ranks.get(mode, {}).get(defense)),
+            rank_text(board.ranks.get(difficulty, {}).get(defense)),
             *(percent(own[defense].get(name), sign) for name in used),
         )
-        for defense in ordered(board, mode)
+        for defense in ordered(board, difficulty)
         if defense in own
     )
-    return Table(heading(board, mode), ("defense", "rank", *(SUMMARIES[name] for name in used)), rows)
+    return Table(heading(board, difficulty), ("defense", "rank", *(SUMMARIES[name] for name in used)), rows)
 
 
-def ordered(board: Board, mode: str) -> list[str]:
+def ordered(board: Board, difficulty: str) -> list[str]:
     """Defenses with the best weighted accuracy on this difficulty first; those without one last."""
-    own = board.by_defense.get(mode, {})
+    own = board.by_defense.get(difficulty, {})
     means = {name: values["weighted"].mean for name, values in own.items() if "weighted" in values}
     return sorted(board.defenses, key=lambda name: -means.get(name, -1.0))
 
 
-def heat_table(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> Table:
+def heat_table(board: Board, difficulty: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> Table:
     """Defenses x attacks in one metric; white-box attacks in columns of their own behind the others."""
-    mode, metric = chosen_mode(board, mode), chosen_metric(metric)
+    difficulty, metric = chosen_mode(board, difficulty), chosen_metric(metric)
     losses = drops(board) if metric == "drop" else {}
     columns = [(attack, False) for attack in board.attacks] + [(attack, True) for attack in board.white_box]
     labels = distinct(f"{attack} (white-box)" if white else attack for attack, white in columns)
 
     def text(defense: str, attack: str, white: bool) -> str:
-        cell = board.cell(attack, defense, mode, white_box=white)
+        cell = board.cell(attack, defense, difficulty, white_box=white)
         value = None if cell is None else metric_value(board, cell, metric, losses)
         return percent(value, sign, signed=metric == "difference")
 
     names = dict(zip(board.defenses, distinct(board.defenses)))
     rows = tuple(
         (names[defense], *(text(defense, attack, white) for attack, white in columns))
-        for defense in ordered(board, mode)
+        for defense in ordered(board, difficulty)
     )
-    return Table(f"{METRICS[metric]}, {mode}", ("defense", *labels), rows)
+    return Table(f"{METRICS[metric]}, {difficulty}", ("defense", *labels), rows)
 
 
-def attack_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table:
+def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
     """Attacks, the strongest first: accuracy that they leave, beside what one run of them costs."""
-    mode = chosen_mode(board, mode)
-    own, spent = board.by_attack.get(mode, {}), costs(board)
+    difficulty = chosen_mode(board, difficulty)
+    own, spent = board.by_attack.get(difficulty, {}), costs(board)
     names = dict(zip(board.attacks, distinct(board.attacks)))
     # the board puts the strongest first on its last difficulty; the order may be another one here
     listed = sorted(
@@ -208,22 +210,22 @@ def attack_table(board: Board, mode: str | None = None, *, sign: str = "±") -> 
         (
             names[attack],
             *(percent(own[attack].get(name), sign) for name in STRENGTHS),
-            _seconds(spent.get((attack, mode, False))),
+            _seconds(spent.get((attack, difficulty, False))),
         )
         for attack in listed
     ]
     headers = ("attack", *(f"{word} accuracy" for word in STRENGTHS.values()), "CPU s")
-    return Table(f"attacks, {mode}", headers, tuple(rows))
+    return Table(f"attacks, {difficulty}", headers, tuple(rows))
 
 
-def paper_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table | None:
+def paper_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table | None:
     """The paper's accuracy, ours and the difference of every cell that the paper has; None if it has none."""
-    mode = chosen_mode(board, mode)
+    difficulty = chosen_mode(board, difficulty)
     attacks, defenses = (dict(zip(names, distinct(names))) for names in (board.attacks, board.defenses))
     rows = []
     for attack in board.attacks:
-        for defense in ordered(board, mode):
-            cell = board.cell(attack, defense, mode)
+        for defense in ordered(board, difficulty):
+            cell = board.cell(attack, defense, difficulty)
             if cell is not None and cell.paper is not None:
                 mean, std = cell.paper
                 rows.append(
@@ -231,25 +233,25 @@ def paper_table(board: Board, mode: str | None = None, *, sign: str = "±") -> T
                         attacks[attack],
                         defenses[defense],
                         f"{mean:.2f} {sign}{std:.2f}",
-                        percent(cell.accuracy, sign, digits=2),
-                        f"{100 * cell.accuracy.mean - mean:+.2f}",
+                        percent(cell.score, sign, digits=2),
+                        f"{100 * cell.score.mean - mean:+.2f}",
                     )
                 )
     if not rows:
         return None
-    title = f"beside the paper, {mode}"
+    title = f"beside the paper, {difficulty}"
     if str(board.meta.get("title", "")).endswith("(quick)"):
         title += "; quick: fewer repeats and steps than the paper's"
     return Table(title, ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
 
 
-def tables(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> list[Table]:
+def tables(board: Board, difficulty: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> list[Table]:
     """Everything that a terminal shows of a board."""
     found = [
-        summary_table(board, mode, sign=sign),
-        heat_table(board, mode, metric, sign=sign),
-        attack_table(board, mode, sign=sign),
-        paper_table(board, mode, sign=sign),
+        summary_table(board, difficulty, sign=sign),
+        heat_table(board, difficulty, metric, sign=sign),
+        attack_table(board, difficulty, sign=sign),
+        paper_table(board, difficulty, sign=sign),
     ]
     return [table for table in found if table is not None]
 

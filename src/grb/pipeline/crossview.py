@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grb.errors import DataError
-from grb.evaluator.matrix import Value, value_of
+from grb.evaluator.board import Estimate, estimate_of
 from grb.pipeline.store import Record, Store
 from grb.taxonomy.profile import ORIGINAL
 
@@ -31,7 +31,7 @@ class Strongest:
     """The attack of its kind that costs the victims most, and what it costs: accuracy, as a share, over victims and repeats."""
 
     attack: str
-    lost: Value
+    lost: Estimate
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CrossRow:
 
     dataset: str
     mode: str
-    sensitivity: Mapping[str, Value]
+    sensitivity: Mapping[str, Estimate]
     attacks: Mapping[str, Strongest]
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,20 +85,20 @@ def cross_view(store: Store, *, model: str = "gcn", mode: str = "full") -> list[
     ]
 
 
-def _sensitivities(records: Iterable[Record], model: str) -> dict[str, dict[str, Value]]:
+def _sensitivities(records: Iterable[Record], model: str) -> dict[str, dict[str, Estimate]]:
     """``[dataset][kind]``; run by run, so that the spread is that of whole runs."""
     aurocs: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         if record.job.kind == "profile" and record.result["model"] == model:
             name = str(record.result["perturbation"])
             aurocs[record.job.data.dataset][record.job.seed][name] = float(record.result["auroc"])
-    found: dict[str, dict[str, Value]] = {}
+    found: dict[str, dict[str, Estimate]] = {}
     for dataset, runs in aurocs.items():
         own = {}
         for kind, names in (("features", FEATURES), ("structure", STRUCTURE)):
             lost = {(0, seed): share for seed, run in runs.items() if (share := _lost(run, names)) is not None}
             if lost:
-                own[kind] = value_of(lost)
+                own[kind] = estimate_of(lost)
         if own:
             found[dataset] = own
     return found
@@ -135,7 +135,7 @@ def _attacks(records: Mapping[str, Record], mode: str) -> dict[str, dict[str, St
     found: dict[str, dict[str, Strongest]] = defaultdict(dict)
     for (dataset, change), by_attack in losses.items():
         strongest = max(by_attack, key=lambda name: (statistics.mean(by_attack[name].values()), name))
-        found[dataset][change] = Strongest(strongest, value_of(by_attack[strongest]))
+        found[dataset][change] = Strongest(strongest, estimate_of(by_attack[strongest]))
     return {name: {change: own[change] for change in CHANGES if change in own} for name, own in found.items()}
 
 

@@ -13,7 +13,7 @@ from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
-from grb.evaluator.matrix import CLEAN
+from grb.evaluator.board import CLEAN
 from grb.model.build import build, for_task, settings, split_name
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from grb.errors import DataError
-from grb.evaluator.matrix import Board, Row, build_board
+from grb.evaluator.board import Board, Run, board_from_runs
 from grb.pipeline.plan import Place, Study
 from grb.pipeline.store import Record, Store
 from grb.pipeline.worker import unpack_bits
 
 
-def rows(study: Study, store: Store) -> Iterator[Row]:
+def rows(study: Study, store: Store) -> Iterator[Run]:
     """Every measurement that the store has."""
     known: dict[str, Record] = {}
 
@@ -36,31 +36,31 @@ def rows(study: Study, store: Store) -> Iterator[Row]:
         number = record.job.data.split
         if number not in sizes:
             parts = (study.dataset if number is None else study.dataset.with_split(number)).split.test
-            sizes[number] = {mode: len(ids) for mode, ids in parts.items()}
-        facts = _facts(place, record, read, store)
-        for mode in place.modes:
-            if mode not in record.result["accuracy"]:
+            sizes[number] = {difficulty: len(ids) for difficulty, ids in parts.items()}
+        metadata = _metadata(place, record, read, store)
+        for difficulty in place.difficulties:
+            if difficulty not in record.result["accuracy"]:
                 continue
-            yield Row(
+            yield Run(
                 attack=place.attack,
                 defense=place.defense,
-                mode=mode,
+                difficulty=difficulty,
                 repeat=place.repeat,
                 victim=place.victim,
-                accuracy=record.result["accuracy"][mode],
-                changed=record.result["changed"][mode],
+                accuracy=record.result["accuracy"][difficulty],
+                changed=record.result["changed"][difficulty],
                 knowledge=place.knowledge,  # type: ignore[arg-type]
-                correct=_bits(record.result["correct"].get(mode), sizes[number][mode]),
-                facts=facts | ({"nan": silent[mode]} if (silent := record.result.get("nan")) else {}),
-                outside=place.outside,
+                correct=_bits(record.result["correct"].get(difficulty), sizes[number][difficulty]),
+                metadata=metadata | ({"nan": silent[difficulty]} if (silent := record.result.get("nan")) else {}),
+                is_submission=place.is_submission,
             )
 
 
-def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, Any]:
+def _metadata(place: Place, record: Record, read: Any, store: Store) -> dict[str, Any]:
     """What a reader asks of a cell: which jobs, which seeds, what it took."""
     job = record.job
     victim = read(job.inputs["model"])
-    facts: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "score": job.key,
         "victim": victim.key,
         "victim_seed": victim.job.seed,
@@ -71,7 +71,7 @@ def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, A
     }
     if job.data.edits:
         attack = read(job.data.edits[-1])
-        facts |= {
+        metadata |= {
             "attack": attack.key,
             "attack_seed": attack.job.seed,
             "attack_seconds": attack.result["cpu_seconds"],
@@ -83,7 +83,7 @@ def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, A
             "surrogate": place.surrogate,
             "notes": attack.result["notes"],
         }
-    return facts
+    return metadata
 
 
 def _bits(text: str | None, count: int) -> np.ndarray[Any, Any] | None:
@@ -94,12 +94,12 @@ def board(study: Study, store: Store) -> Board:
     """The leaderboard of a study, from whatever the store has of it."""
     recipe = study.recipe
     measured = list(rows(study, store))
-    total = sum(len(place.modes) for place in study.places)
-    made = build_board(
+    total = sum(len(place.difficulties) for place in study.places)
+    made = board_from_runs(
         measured,
         dataset=study.dataset.name,
         scenario=recipe.scenario,
-        modes=recipe.modes,
+        difficulties=recipe.difficulties,
         paper=paper_table(recipe.paper) if recipe.paper else None,
         meta={
             "title": recipe.title or recipe.name,
@@ -116,20 +116,20 @@ def board(study: Study, store: Store) -> Board:
     return replace(made, flags=(*made.flags, *_silent(measured)))
 
 
-def _silent(measured: list[Row]) -> Iterator[str]:
+def _silent(measured: list[Run]) -> Iterator[str]:
     """Which defenses say NaN."""
-    worst: dict[str, Row] = {}
+    worst: dict[str, Run] = {}
     for row in measured:
-        if row.facts.get("nan", 0) > (worst[row.defense].facts["nan"] if row.defense in worst else 0):
+        if row.metadata.get("nan", 0) > (worst[row.defense].metadata["nan"] if row.defense in worst else 0):
             worst[row.defense] = row
     for defense, row in worst.items():
         of = "" if row.correct is None else f" of {len(row.correct)}"
-        yield f"{defense} gives NaN for up to {row.facts['nan']}{of} targets; they count as wrong"
+        yield f"{defense} gives NaN for up to {row.metadata['nan']}{of} targets; they count as wrong"
 
 
 @cache
 def paper_table(dataset: str) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Accuracy and std in per cent of Tables 13 to 17 of the GRB paper by (attack, defense, mode)."""
+    """Accuracy and std in per cent of Tables 13 to 17 of the GRB paper by (attack, defense, difficulty)."""
     text = resources.files("grb").joinpath("presets").joinpath("leaderboards.csv").read_text("utf-8")
     letters = dict(zip("EMHF", ("easy", "medium", "hard", "full"), strict=True))
     lines = (line for line in io.StringIO(text) if not line.startswith("#"))

@@ -18,7 +18,7 @@ import torch
 from grb.catalogue import canonical
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError, GRBError
-from grb.evaluator.matrix import CLEAN
+from grb.evaluator.board import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, size_of, write_npz

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Board, Value, value_of
+from grb.evaluator.board import CLEAN, Board, Estimate, estimate_of
 from grb.visualise import style
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LABEL = re.compile(r"(?P<attack>.+) (?P<limit>[a-z_]+)=(?P<value>[0-9.]+(?:e[+-]?[0-9]+)?)")
 
-Series = dict[str, dict[float, Value]]
+Series = dict[str, dict[float, Estimate]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sweep:
 
     Args:
         dataset: Where it was measured.
-        mode: Difficulty.
+        difficulty: Difficulty.
         limit: Which limit is varied, e.g. ``nodes``.
         models: ``[defense][value]`` to its accuracy, the mean over attacks.
         attacks: ``[attack][value]`` to the accuracy that it leaves, the mean over defenses.
@@ -36,7 +36,7 @@ class Sweep:
     """
 
     dataset: str
-    mode: str
+    difficulty: str
     limit: str
     models: Series
     attacks: Series
@@ -53,9 +53,9 @@ def split_label(label: str) -> tuple[str, str, float] | None:
     return None if match is None else (match["attack"], match["limit"], float(match["value"]))
 
 
-def sweeps(board: Board, mode: str | None = None) -> list[Sweep]:
+def sweeps(board: Board, difficulty: str | None = None) -> list[Sweep]:
     """The data of :func:`draw_models` and :func:`draw_attacks`: one sweep per limit that the board varies."""
-    mode = mode or board.modes[-1]
+    difficulty = difficulty or board.difficulties[-1]
     points: dict[str, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
     for label in board.attacks:
         parts = split_label(label)
@@ -64,43 +64,50 @@ def sweeps(board: Board, mode: str | None = None) -> list[Sweep]:
     if not points:
         raise DataError(f"the board of {board.dataset} varies no limit; a recipe with 'sweep' does")
     clean = {
-        defense: cell.accuracy.mean
+        defense: cell.score.mean
         for defense in board.defenses
-        if (cell := board.cell(CLEAN, defense, mode)) is not None
+        if (cell := board.cell(CLEAN, defense, difficulty)) is not None
     }
     return [
-        Sweep(board.dataset, mode, limit, _models(board, mode, values), _attacks(board, mode, values), clean)
+        Sweep(
+            board.dataset,
+            difficulty,
+            limit,
+            _models(board, difficulty, values),
+            _attacks(board, difficulty, values),
+            clean,
+        )
         for limit, values in points.items()
     ]
 
 
-def _models(board: Board, mode: str, values: Mapping[float, list[str]]) -> Series:
+def _models(board: Board, difficulty: str, values: Mapping[float, list[str]]) -> Series:
     found: Series = {}
     for defense in board.defenses:
-        own = {value: _mean_over(board, labels, defense, mode) for value, labels in sorted(values.items())}
+        own = {value: _mean_over(board, labels, defense, difficulty) for value, labels in sorted(values.items())}
         kept = {value: mean for value, mean in own.items() if mean is not None}
         if kept:
             found[defense] = kept
     return found
 
 
-def _mean_over(board: Board, labels: list[str], defense: str, mode: str) -> Value | None:
+def _mean_over(board: Board, labels: list[str], defense: str, difficulty: str) -> Estimate | None:
     """Accuracy of a defense, run by run the mean over attacks; only runs that every attack has."""
-    cells = [board.cell(label, defense, mode) for label in labels]
+    cells = [board.cell(label, defense, difficulty) for label in labels]
     runs = [cell.values for cell in cells if cell is not None and cell.values]
     if len(runs) < len(labels):
         return None
     count = min(len(values) for values in runs)
     means = np.mean([values[:count] for values in runs], axis=0)
-    return value_of({(0, run): float(mean) for run, mean in enumerate(means)})
+    return estimate_of({(0, run): float(mean) for run, mean in enumerate(means)})
 
 
-def _attacks(board: Board, mode: str, values: Mapping[float, list[str]]) -> Series:
+def _attacks(board: Board, difficulty: str, values: Mapping[float, list[str]]) -> Series:
     found: Series = defaultdict(dict)
     for value, labels in sorted(values.items()):
         for label in labels:
             parts = split_label(label)
-            own = board.by_attack.get(mode, {}).get(label, {}).get("average")
+            own = board.by_attack.get(difficulty, {}).get(label, {}).get("average")
             if parts is not None and own is not None:
                 found[parts[0]][value] = own
     return dict(found)
@@ -135,6 +142,6 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
             axes.set_xlabel(sweep.limit.replace("_", " "))
         panels[0].set_ylabel(label)
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(6 if wide else 3, len(labels)))
-        figure.suptitle(f"{title}, {data[0].dataset}, {data[0].mode}")
+        figure.legend(handles, labels, loc="is_submission lower center", ncols=min(6 if wide else 3, len(labels)))
+        figure.suptitle(f"{title}, {data[0].dataset}, {data[0].difficulty}")
         return figure

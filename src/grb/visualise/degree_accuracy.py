@@ -28,7 +28,7 @@ class DegreeAccuracy:
 
     Args:
         dataset: Where it was measured.
-        mode: Difficulty.
+        difficulty: Difficulty.
         edges: Lower ends of the bins of degrees, and the upper end of the last; bins of few targets are joined.
         counts: Targets in every bin.
         means: ``[label]`` to the accuracy in every bin, the mean over runs.
@@ -36,7 +36,7 @@ class DegreeAccuracy:
     """
 
     dataset: str
-    mode: str
+    difficulty: str
     edges: tuple[int, ...]
     counts: tuple[int, ...]
     means: dict[str, tuple[float, ...]]
@@ -44,7 +44,7 @@ class DegreeAccuracy:
 
 
 def degree_accuracy(
-    degrees: Any, correct: Mapping[str, Any], *, dataset: str = "", mode: str = "", least: int = LEAST
+    degrees: Any, correct: Mapping[str, Any], *, dataset: str = "", difficulty: str = "", least: int = LEAST
 ) -> DegreeAccuracy:
     """The data of :func:`draw_degree_accuracy`.
 
@@ -62,7 +62,7 @@ def degree_accuracy(
     tables = {label: np.atleast_2d(np.asarray(bits, dtype=float)) @ members for label, bits in correct.items()}
     return DegreeAccuracy(
         dataset,
-        mode,
+        difficulty,
         tuple(edges.tolist()),
         tuple(np.bincount(bins, minlength=len(edges) - 1).tolist()),
         {label: tuple(table.mean(0).tolist()) for label, table in tables.items()},
@@ -80,22 +80,27 @@ def _joined(own: Array, edges: Array, least: int) -> Array:
 
 
 def measured_correct(
-    study: Study, store: Store, mode: str, *, defenses: Sequence[str] | None = None
+    study: Study, store: Store, difficulty: str, *, defenses: Sequence[str] | None = None
 ) -> dict[str, Array]:
     """Which targets were right, from the records: label of an attack to [runs, t], over all defenses or some."""
     from grb.pipeline.worker import unpack_bits
 
-    count = len(study.dataset.test_ids(mode))
+    count = len(study.dataset.test_ids(difficulty))
     found: dict[str, list[Array]] = {}
     for place in study.places:
         wanted = defenses is None or place.defense in defenses
-        if mode not in place.modes or not wanted or place.knowledge == "white-box" or not store.has(place.score):
+        if (
+            difficulty not in place.difficulties
+            or not wanted
+            or place.knowledge == "white-box"
+            or not store.has(place.score)
+        ):
             continue
-        text = store.read(place.score).result["correct"].get(mode)
+        text = store.read(place.score).result["correct"].get(difficulty)
         if text is not None:
             found.setdefault(place.attack, []).append(unpack_bits(text, count))
     if not found:
-        raise DataError(f"the store has no scores of recipe '{study.recipe.name}' on '{mode}'")
+        raise DataError(f"the store has no scores of recipe '{study.recipe.name}' on '{difficulty}'")
     return {label: np.stack(runs) for label, runs in found.items()}
 
 
@@ -127,12 +132,12 @@ def draw_degree_accuracy(data: DegreeAccuracy, *, title: str | None = None) -> F
             )
         above.set_ylabel("accuracy (%)")
         handles, labels = above.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        figure.legend(handles, labels, loc="is_submission right center")
         below.bar(places, data.counts, color=style.PALE)
         below.set_ylabel("targets")
         ends = zip(data.edges, data.edges[1:])
         below.set_xticks(places, [str(low) if high - low <= 1 else f"{low}-{high - 1}" for low, high in ends])
         below.set_xlabel("degree of the target")
         figure.align_ylabels()
-        figure.suptitle(title or f"Accuracy by degree, {data.dataset}, {data.mode}")
+        figure.suptitle(title or f"Accuracy by degree, {data.dataset}, {data.difficulty}")
         return figure

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Board, Row, Value, build_board, ranks, value_of, with_flags
+from grb.evaluator.board import CLEAN, Board, Estimate, Run, board_from_runs, estimate_of, ranks, with_flags
 
 TARGETS = 6
 # whole boards are slow to draw; `make stress` takes more
 CASES = settings() if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else settings(max_examples=60)
 
 
-def board_of(rows: list[Row], **more: Any) -> Board:
-    return build_board(rows, dataset="toy", scenario="injection", modes=["easy", "full"], **more)
+def board_of(rows: list[Run], **more: Any) -> Board:
+    return board_from_runs(rows, dataset="toy", scenario="injection", difficulties=["easy", "full"], **more)
 
 
-def row(attack: str, defense: str, accuracy: float, repeat: int = 0, victim: int = 0, **more: Any) -> Row:
-    return Row(attack, defense, more.pop("mode", "full"), repeat, victim, accuracy, more.pop("changed", 0.0), **more)
+def row(attack: str, defense: str, accuracy: float, repeat: int = 0, victim: int = 0, **more: Any) -> Run:
+    return Run(attack, defense, more.pop("mode", "full"), repeat, victim, accuracy, more.pop("changed", 0.0), **more)
 
 
 # brute force
@@ -36,25 +36,27 @@ Key = tuple[str, str, str, int, int]
 
 
 @st.composite
-def measurements(draw: st.DrawFn) -> list[Row]:
-    """Attacks x defenses x modes x repeats x victims, some of them missing."""
+def measurements(draw: st.DrawFn) -> list[Run]:
+    """Attacks x defenses x difficulties x repeats x victims, some of them missing."""
     attacks = ["rnd", "fgsm", "pgd", "tdgia"][: draw(st.integers(0, 4))]
     defenses = ["gcn", "mlp", "gat"][: draw(st.integers(1, 3))]
-    modes = draw(st.sampled_from([["full"], ["easy", "full"]]))
+    difficulties = draw(st.sampled_from([["full"], ["easy", "full"]]))
     repeats, victims = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     lost = draw(st.sampled_from([0.0, 0.0, 0.05, 0.4]))
     rows = []
-    for attack, defense, mode, victim in itertools.product([CLEAN, *attacks], defenses, modes, range(victims)):
+    for attack, defense, difficulty, victim in itertools.product(
+        [CLEAN, *attacks], defenses, difficulties, range(victims)
+    ):
         for repeat in range(1 if attack == CLEAN else repeats):
             if rng.random() < lost:
                 continue
             bits = rng.random(TARGETS) < 0.6
             rows.append(
-                Row(
+                Run(
                     attack,
                     defense,
-                    mode,
+                    difficulty,
                     repeat,
                     victim,
                     float(bits.mean()),
@@ -72,15 +74,15 @@ def weigh(values: list[float], *, low_first: bool) -> float:
     return sum(weight * value for weight, value in zip(weights, ordered, strict=True)) / sum(weights)
 
 
-def brute(rows: list[Row], mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def brute(rows: list[Run], difficulty: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Summaries per run of every defense and of every attack, from a plain dictionary of measurements."""
-    found = {(r.attack, r.defense, r.victim, r.repeat): r for r in rows if r.mode == mode}
+    found = {(r.attack, r.defense, r.victim, r.repeat): r for r in rows if r.difficulty == difficulty}
     attacks = sorted({key[0] for key in found})
     defenses = sorted({key[1] for key in found})
     runs = sorted({key[2:] for key in found if key[0] != CLEAN}) or sorted({key[2:] for key in found})
     complete = [d for d in defenses if all(any(key[:2] == (a, d) for key in found) for a in attacks)]
 
-    def cell(attack: str, defense: str, run: tuple[int, int]) -> Row | None:
+    def cell(attack: str, defense: str, run: tuple[int, int]) -> Run | None:
         return found.get((attack, defense, run[0], 0 if attack == CLEAN else run[1]))
 
     by_defense: dict[str, Any] = {}
@@ -136,7 +138,7 @@ def expected_value(table: dict[tuple[int, int], float]) -> tuple[float, float, f
     return mean, std, centre - half, centre + half, len(values)
 
 
-def same(value: Value, table: dict[tuple[int, int], float]) -> bool:
+def same(value: Estimate, table: dict[tuple[int, int], float]) -> bool:
     found = (value.mean, value.std, value.low, value.high, value.n)
     return all(
         a is b is None or (a is not None and b is not None and math.isclose(a, b, abs_tol=1e-9))
@@ -146,13 +148,17 @@ def same(value: Value, table: dict[tuple[int, int], float]) -> bool:
 
 @CASES
 @given(measurements())
-def test_summaries_are_those_of_a_loop_over_every_run(rows: list[Row]) -> None:
+def test_summaries_are_those_of_a_loop_over_every_run(rows: list[Run]) -> None:
     if not rows:
         return
     made = board_of(rows)
-    assert made.modes == tuple(mode for mode in ("easy", "full") if any(r.mode == mode for r in rows))
-    for mode in made.modes:
-        for found, wanted in zip((made.by_defense[mode], made.by_attack[mode]), brute(rows, mode), strict=True):
+    assert made.difficulties == tuple(
+        difficulty for difficulty in ("easy", "full") if any(r.difficulty == difficulty for r in rows)
+    )
+    for difficulty in made.difficulties:
+        for found, wanted in zip(
+            (made.by_defense[difficulty], made.by_attack[difficulty]), brute(rows, difficulty), strict=True
+        ):
             assert found.keys() == wanted.keys()
             for name, summaries in wanted.items():
                 assert found[name].keys() == summaries.keys(), name
@@ -162,7 +168,7 @@ def test_summaries_are_those_of_a_loop_over_every_run(rows: list[Row]) -> None:
 
 @CASES
 @given(measurements())
-def test_cells_hold_every_measurement_once(rows: list[Row]) -> None:
+def test_cells_hold_every_measurement_once(rows: list[Run]) -> None:
     if not rows:
         return
     made = board_of(rows)
@@ -171,15 +177,15 @@ def test_cells_hold_every_measurement_once(rows: list[Row]) -> None:
         own = {
             (r.victim, r.repeat): r.accuracy
             for r in rows
-            if (r.attack, r.defense, r.mode) == (cell.attack, cell.defense, cell.mode)
+            if (r.attack, r.defense, r.difficulty) == (cell.attack, cell.defense, cell.difficulty)
         }
-        assert cell.values == tuple(own[run] for run in sorted(own)) and same(cell.accuracy, own)
-        assert made.cell(cell.attack, cell.defense, cell.mode) is cell
+        assert cell.values == tuple(own[run] for run in sorted(own)) and same(cell.score, own)
+        assert made.cell(cell.attack, cell.defense, cell.difficulty) is cell
 
 
 @CASES
 @given(measurements())
-def test_the_order_of_rows_does_not_count_and_a_board_is_json(rows: list[Row]) -> None:
+def test_the_order_of_rows_does_not_count_and_a_board_is_json(rows: list[Run]) -> None:
     if not rows:
         return
     made, turned = board_of(rows), board_of(rows[::-1])
@@ -194,9 +200,9 @@ def _numbers(made: Board) -> list[float]:
     return [
         value.mean
         for side in sides
-        for mode in sorted(side)
-        for name in sorted(side[mode])
-        for _, value in sorted(side[mode][name].items())
+        for difficulty in sorted(side)
+        for name in sorted(side[difficulty])
+        for _, value in sorted(side[difficulty][name].items())
     ]
 
 
@@ -271,7 +277,11 @@ def test_attacks_whose_repeats_never_meet_give_no_summary_and_no_error() -> None
 
 def test_published_numbers_stand_beside_transferred_attacks_only() -> None:
     paper = {("pgd", "gcn", "full"): (80.5, 1.5)}
-    rows = [row("pgd", "gcn", 0.8), row("pgd", "gcn", 0.3, knowledge="white-box"), row("pgd", "gcn", 0.8, mode="easy")]
+    rows = [
+        row("pgd", "gcn", 0.8),
+        row("pgd", "gcn", 0.3, knowledge="white-box"),
+        row("pgd", "gcn", 0.8, difficulty="easy"),
+    ]
     made = board_of(rows, paper=paper)
     assert made.cell("pgd", "gcn", "full").paper == (80.5, 1.5)  # type: ignore[union-attr]
     assert made.cell("pgd", "gcn", "full", white_box=True).paper is None  # type: ignore[union-attr]
@@ -292,15 +302,15 @@ def test_the_most_robust_defense_and_the_strongest_attack_come_first() -> None:
 
 
 def test_one_victim_has_an_interval_over_repeats_and_several_over_victims() -> None:
-    one = value_of({(0, 0): 0.4, (0, 1): 0.6})
+    one = estimate_of({(0, 0): 0.4, (0, 1): 0.6})
     assert (one.mean, one.n) == (pytest.approx(0.5), 2) and one.std == pytest.approx(0.1)
     # t(0.975, 1) = 12.706, standard error 0.1
     assert one.high == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
-    several = value_of({(0, 0): 0.4, (0, 1): 0.6, (1, 0): 0.4, (1, 1): 0.6})
+    several = estimate_of({(0, 0): 0.4, (0, 1): 0.6, (1, 0): 0.4, (1, 1): 0.6})
     assert several.low == several.high == pytest.approx(0.5)  # both victims have the same mean
     assert several.std == pytest.approx(0.1)
-    alone = value_of({(0, 0): 0.4})
-    assert alone == Value(0.4, 0.0, None, None, 1)
+    alone = estimate_of({(0, 0): 0.4})
+    assert alone == Estimate(0.4, 0.0, None, None, 1)
 
 
 ENDS = st.tuples(st.integers(0, 10), st.integers(0, 5))
@@ -311,7 +321,7 @@ ENDS = st.tuples(st.integers(0, 10), st.integers(0, 5))
 def test_ranks_are_the_places_in_any_order_that_the_intervals_allow(given: dict[str, tuple[int, int] | None]) -> None:
     """Brute force: go through all orders in which nobody stands behind one whose whole interval lies below his."""
     values = {
-        name: Value(0.5, 0, None, None, 1) if ends is None else Value(0.5, 0, ends[0], ends[0] + ends[1], 5)
+        name: Estimate(0.5, 0, None, None, 1) if ends is None else Estimate(0.5, 0, ends[0], ends[0] + ends[1], 5)
         for name, ends in given.items()
     }
 
@@ -328,7 +338,7 @@ def test_ranks_are_the_places_in_any_order_that_the_intervals_allow(given: dict[
 
 
 def test_no_rank_is_claimed_where_intervals_touch() -> None:
-    touching = {"a": Value(0.6, 0, 0.5, 0.7, 5), "b": Value(0.4, 0, 0.3, 0.5, 5)}
+    touching = {"a": Estimate(0.6, 0, 0.5, 0.7, 5), "b": Estimate(0.4, 0, 0.3, 0.5, 5)}
     assert ranks(touching) == {"a": (1, 2), "b": (1, 2)}
 
 
