@@ -14,7 +14,8 @@ from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.matrix import CLEAN
-from grb.model.build import build, for_task, settings, split_name
+from grb.model.build import build
+from grb.names import ModelName
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
@@ -196,7 +197,7 @@ class _Planner:
         """Keys of all trainings by defense and number; the slowest first, so that no worker is left alone with one."""
         recipe = self.recipe
         listed = {spec.label: spec for spec in map(self.model, [*recipe.defenses, *map(Spec, BASELINES)])}.values()
-        ordered = sorted(listed, key=lambda spec: "+at" not in spec.name)
+        ordered = sorted(listed, key=lambda spec: not ModelName.parse(spec.name).adversarial)
         return {
             (spec.label, number): self.fit(spec, recipe.seed + number)
             for number in range(recipe.victims)
@@ -205,7 +206,7 @@ class _Planner:
 
     def model(self, spec: Spec) -> Spec:
         """Under the catalogue's own spelling, so that an alias is the same job; on graphs, models of nodes are pooled."""
-        return replace(spec, name=settings(for_task(spec.name, self.dataset.task), "").model)
+        return replace(spec, name=str(ModelName.parse(spec.name).for_task(self.dataset.task)))
 
     def joining(self, submitted: Iterable[Record]) -> list[tuple[Job, Card]]:
         """Submissions that this board can show."""
@@ -244,7 +245,7 @@ class _Planner:
             built: Any = build_defense(spec.name, self.dataset.name, **params)
             # made and thrown away: it refuses what the model does not take
             build(built.settings, self.dataset.graph.num_features, self.dataset.num_classes, torch.Generator())
-            maker = resolve("model", split_name(spec.name)[0])
+            maker = resolve("model", ModelName.parse(spec.name).architecture)
         else:
             params = dict(spec.params)
             if self.recipe.iterations is not None and _iterative(spec, self.dataset.name):
