@@ -18,7 +18,7 @@ from grb.defense import build_defense
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.base import GraphModel, check_logits, check_task, predict
-from grb.model.build import for_task
+from grb.names import ModelName
 from grb.threat import Threat
 from grb.trainer import Epoch, Fit
 
@@ -106,7 +106,9 @@ def train_with_history(
     if dataset.task == "graph" and train_mode == "transductive":
         raise DataError(f"train_mode is 'transductive', but the graphs of '{dataset.name}' are separate; leave it out")
     view = dataset.defender_view() if train_mode == "inductive" else dataset.transductive_view()
-    defense = build_defense(for_task(model, dataset.task), dataset.name, device=device, on_epoch=on_epoch, **changes)
+    defense = build_defense(
+        ModelName.parse(model).for_task(dataset.task), dataset.name, device=device, on_epoch=on_epoch, **changes
+    )
     return defense.fit_with_history(view, seed=seed)
 
 

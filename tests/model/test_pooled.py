@@ -13,7 +13,7 @@ from grb.errors import DataError, GRBError, UnknownName
 from grb.graph import Adjacency, GraphEdit
 from grb.graph.batching import alone
 from grb.model.base import predict, prepare, run_stages
-from grb.model.build import build, for_task, settings
+from grb.model.build import build, settings
 from grb.model.pooled import GraphLevel, Pooled, pooled, readout
 from grb.trainer.checkpoint import load_model, save_model
 from made_collections import random_collection
@@ -126,15 +126,8 @@ def test_files_give_the_same_logits(base: str, tmp_path) -> None:
 
 def test_names() -> None:
     assert canonical("model", "SAGE-pool") == "graphsage-pool"
-    assert entry("model", "gin-pool").summary.startswith("graphs: gin")
-    assert [for_task(name, "graph") for name in ("gin", "gcn+ln", "gat-pool")] == [
-        "gin-pool",
-        "gcn-pool+ln",
-        "gat-pool",
-    ]
+    assert entry("model", "gin-pool").group == "graphs"
     assert settings("gat-pool+ln", "mutag").params["layer_norm"] is True
-    with pytest.raises(DataError, match="leave '-pool' out"):
-        for_task("gin-pool", "node")
     with pytest.raises(UnknownName, match="gni"):
         canonical("model", "gni-pool")
     with pytest.raises(DataError, match="'mean' or 'sum'"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grb import catalogue, load_dataset
+from grb import entries, load_dataset
 from grb.attack.build import default_threat_model
 from grb.dataset.storage import save
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
@@ -327,7 +327,7 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     known = metadata.entry_points
     monkeypatch.setattr(metadata, "entry_points", lambda **given: points.get(given.get("group", "")) or known(**given))
     monkeypatch.setattr("pipeline.plugins.Linear.name", "linear", raising=False)
-    catalogue._plugins.cache_clear()
+    entries._plugins.cache_clear()
 
 
 def test_a_recipe_runs_plug_ins_under_their_names(plugin: None, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_recipe_runs_plug_ins_under_their_names(plugin: None, tmp_path: Path) 
 @pytest.fixture(autouse=True)
 def no_plugins_afterwards() -> Any:
     yield
-    catalogue._plugins.cache_clear()
+    entries._plugins.cache_clear()
 
 
 def test_a_job_is_small(study: Study) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from grb.catalogue import canonical, preset
 from grb.errors import DataError, UnknownName
-from grb.model.build import split_name
+from grb.names import ModelName
 
 Kind = Literal["models", "attacks"]
 
@@ -103,7 +103,7 @@ def space_of(values: Mapping[str, Any]) -> dict[str, Dimension]:
 def default_space(kind: Kind, name: str) -> dict[str, Dimension]:
     """What comes with grb for a model, a defense or an attack."""
     table = preset("spaces")[kind]
-    base = canonical("attack", name) if kind == "attacks" else split_name(name)[0]
+    base = canonical("attack", name) if kind == "attacks" else ModelName.parse(name).architecture
     values = {**table["default"], **table.get(base, {})}
     if not {key for key, value in values.items() if value is not None}:
         raise DataError(

@@ -273,9 +273,10 @@ def _source(
 
 def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module, dict[str, Any]]:
     from grb import api
-    from grb.model.build import for_task, settings
+    from grb.model.build import settings
+    from grb.names import ModelName
 
-    chosen = settings(for_task(name, dataset.task), dataset.name)
+    chosen = settings(ModelName.parse(name).for_task(dataset.task), dataset.name)
     with reporter(output.console(stderr=True), 1) as progress:
         progress.start(f"surrogate {chosen.model} seed {seed}", chosen.epochs)
         model, fit = api.train_with_history(name, dataset, seed=seed, on_epoch=progress.epoch)

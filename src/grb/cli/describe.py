@@ -33,7 +33,7 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
         return {
             "name": name,
             "synthetic": False,
-            "summary": catalogue.entries("dataset")[name].summary,
+            "summary": catalogue.entries("dataset")[name].description,
             "where": ABSENT if name in SOURCES else f"{ABSENT}; these are the paper's statistics",
             **{key: known.get(key) for key in STATISTICS},
             "feature_range": known.get("range"),
@@ -45,7 +45,7 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     return {
         "name": name,
         "synthetic": loaded.synthetic,
-        "summary": catalogue.entries("dataset")[name].summary,
+        "summary": catalogue.entries("dataset")[name].description,
         "where": place,
         **_collection(loaded),
         "nodes": loaded.num_nodes,
@@ -93,11 +93,13 @@ def _structure(loaded: Dataset) -> dict[str, Any]:
 
 def model(name: str) -> dict[str, Any]:
     """A model's arguments, the papers' settings for it, and its size with those of grb-cora."""
-    from grb.model.build import build, settings, split_name
+    from grb.model.build import build, settings
+    from grb.names import ModelName
 
-    base, suffixes = split_name(name)
+    parsed = ModelName.parse(name)
+    base = parsed.architecture
     tables = catalogue.preset("models")
-    variants = [f"{base}+ln"] if "ln" in suffixes else [base, f"{base}+ln"]
+    variants = [f"{base}+ln"] if parsed.layer_norm else [base, f"{base}+ln"]
     presets = [
         {"dataset": place, "model": variant, **table[variant]}
         for place, table in tables.items()
@@ -127,7 +129,7 @@ def anything(kind: str, name: str) -> dict[str, Any]:
     doc = inspect.getdoc(target) or ""
     return {
         "name": name,
-        "summary": entry.summary,
+        "summary": entry.description,
         "code": entry.target,
         "about": _plain(doc.split("\n\n")[0]),
         "arguments": [each for each in _arguments(target, doc) if kind != "attack" or each["name"] in _open(target)],

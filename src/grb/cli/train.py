@@ -235,15 +235,15 @@ def _train_mode(given: str) -> Literal["inductive", "transductive"]:
 
 def _defended(models: list[str], defenses: list[str]) -> list[str]:
     """Names of the models with all defenses on them; a defense that is a model of its own needs no other one."""
-    from grb.defense import with_defense
+    from grb.names import ModelName
 
     if not models and not defenses:
         raise DataError("no MODEL was given; name one, for instance `grb train gcn`, or a --defense such as gatguard")
     if not models:
         alone, *defenses = defenses
-        models = [with_defense(None, alone)]
+        models = [str(ModelName.of_defense(alone))]
     for defense in defenses:
-        models = [with_defense(model, defense) for model in models]
+        models = [str(ModelName.parse(model).with_defense(defense)) for model in models]
     return models
 
 
@@ -258,9 +258,12 @@ def _prepare(
     models: list[str], dataset: Dataset, changes: Mapping[str, Any]
 ) -> tuple[dict[str, Settings], dict[str, int]]:
     """Settings and size of every model, so that a bad name is refused before the first training and not after it."""
-    from grb.model.build import build, for_task, settings
+    from grb.model.build import build, settings
+    from grb.names import ModelName
 
-    chosen = [settings(for_task(name, dataset.task), dataset.name).override(**changes) for name in models]
+    chosen = [
+        settings(ModelName.parse(name).for_task(dataset.task), dataset.name).override(**changes) for name in models
+    ]
     found = {own.model: own for own in chosen}
     made = {name: build(own, dataset.num_features, dataset.num_classes) for name, own in found.items()}
     return found, {name: sum(weight.numel() for weight in model.parameters()) for name, model in made.items()}

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from grb.catalogue import POOL
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import GraphModel
-from grb.model.build import Settings, build, for_task
+from grb.model.build import Settings, build
+from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
 
@@ -71,7 +71,9 @@ class Training:
         name, graphs = self.settings.model, view.graph.ptr is not None
         if graphs != bool(getattr(model, "pools", False)):
             own, wanted = ("graphs", "nodes") if not graphs else ("nodes", "graphs")
-            advice = f"'{for_task(name, 'graph')}' classifies graphs" if graphs else f"leave '{POOL}' out"
+            advice = (
+                f"'{ModelName.parse(name).for_task('graph')}' classifies graphs" if graphs else f"leave '{POOL}' out"
+            )
             raise DataError(f"model '{name}' classifies {own}, but the dataset has {wanted} to classify; {advice}")
 
 

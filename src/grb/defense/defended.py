@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from grb.catalogue import SUFFIXES, entries, resolve
+from grb.catalogue import entries, resolve
 from grb.defense.preprocess import Preprocess, Pruning
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.base import GraphModel, prepare
+from grb.names import SUFFIXES
 
 
 @dataclass(eq=False)

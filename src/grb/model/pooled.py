@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from grb.catalogue import POOL, canonical, resolve
+from grb.catalogue import resolve
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Pattern, dense
 from grb.model.base import GraphModel, Pool, Rows, Stage, State, hidden_sizes
 from grb.model.layers import Dropout, Linear, relu_dropout
+from grb.names import ModelName
 
 Readout = Literal["mean", "sum"]
 WIDTHS = (32, 32)
@@ -129,10 +131,11 @@ def pooled(base: str) -> type[Pooled]:
     >>> pooled("gin").name, pooled("gin")(3, 2).readout
     ('gin-pool', 'sum')
     """
-    own = base if ":" in base else canonical("model", base)
+    inner = ModelName.parse(base)
+    own, name = inner.architecture, str(replace(inner, pooled=True))
     if own in UNPOOLED:
         raise DataError(f"'{own}' has no rows of hidden features to pool; pool another model, for instance 'gin-pool'")
-    return type("Pooled", (Pooled,), {"base": own, "name": f"{own}{POOL}", "__module__": __name__})
+    return type("Pooled", (Pooled,), {"base": own, "name": name, "__module__": __name__})
 
 
 class GraphLevel(nn.Module):

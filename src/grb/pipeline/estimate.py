@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from grb.attack.build import build_attack
-from grb.model.build import split_name
+from grb.names import ModelName
 from grb.pipeline.job import Job
 from grb.pipeline.plan import Study
 from grb.pipeline.spec import canonical_json
@@ -99,8 +99,7 @@ def _seconds(job: Job, past: tuple[float, float] | None, size: float) -> float:
     if past is not None:
         return past[0] * _steps_of(job)
     if job.kind == "fit":
-        adversarial = any(suffix.startswith("at") for suffix in split_name(job.spec.name)[1])
-        return size * (ADVERSARIAL if adversarial else FIT)
+        return size * (ADVERSARIAL if ModelName.parse(job.spec.name).adversarial else FIT)
     if job.kind == "attack":
         return size * ATTACK_STEP * _steps_of(job)
     return size * SCORE

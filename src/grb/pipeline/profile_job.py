@@ -14,6 +14,7 @@ from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import check_features
 from grb.model.profiling import ProfilingConfig, profiler
+from grb.names import perturbation_parts
 from grb.perturb import build_perturbation, perturbed
 from grb.pipeline.job import Job
 from grb.pipeline.spec import Spec, digest
@@ -50,7 +51,7 @@ def perturb(dataset: Dataset, graph: Graph, spec: Spec, seed: int) -> Graph:
 def corruption_spec(spec: Spec) -> Spec:
     """A perturbation under the catalogue's name; one that replaces the features is refused, for victims cannot read them."""
     name = perturbation_name(spec.name)
-    replaced = [part for part in name.split("+") if part in OTHER_FEATURES]
+    replaced = [part for part in perturbation_parts(name) if part in OTHER_FEATURES]
     if replaced:
         raise DataError(
             f"'{replaced[0]}' leaves other features than a trained model knows; corruption takes perturbations that keep their "
@@ -62,7 +63,7 @@ def corruption_spec(spec: Spec) -> Spec:
 
 def perturbation_name(name: str) -> str:
     """The catalogue's spelling, also of several names joined by a plus."""
-    return "+".join(part if ":" in part else canonical("perturbation", part) for part in name.split("+"))
+    return "+".join(perturbation_parts(name))
 
 
 def check_fits(model: nn.Module, graph: Graph, spec: Spec) -> Graph:

@@ -22,7 +22,7 @@ from grb.evaluator.board import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, size_of, write_npz
-from grb.model.build import split_name
+from grb.names import ModelName
 from grb.pipeline.apart import apart
 from grb.pipeline.card import Card, card_from, short
 from grb.pipeline.engine import Limits
@@ -109,7 +109,7 @@ def check(
 
 def _is_ours(name: str) -> bool:
     """Whether a method of the catalogue has this name, in any spelling."""
-    for find in (partial(canonical, "attack"), partial(canonical, "defense"), split_name):
+    for find in (partial(canonical, "attack"), partial(canonical, "defense"), ModelName.parse):
         with suppress(GRBError):
             find(name)
             return True

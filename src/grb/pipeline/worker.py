@@ -26,7 +26,7 @@ from grb.defense import build_defense
 from grb.errors import DataError, IntegrityError
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel, predict
-from grb.model.build import split_name
+from grb.names import ModelName
 from grb.pipeline.job import Job
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.spec import Spec, digest, plain
@@ -104,8 +104,9 @@ class Worker:
         if job.data.chain:
             raise DataError("training on an edited graph is not supported here; score the edit instead")
         model, fit = defense.fit_with_history(dataset.defender_view(), seed=job.seed)
-        if isinstance(model, GraphModel) and ":" in (code := split_name(job.spec.name)[0]):
-            model.name = code  # a class of the user's: that is how it is found again
+        name = ModelName.parse(job.spec.name)
+        if isinstance(model, GraphModel) and name.has_import_path:
+            model.name = name.base  # a class of the user's: that is how it is found again
         result = {
             "epochs": fit.epochs,
             "best_epoch": fit.best_epoch,
@@ -194,7 +195,7 @@ class Worker:
             record = self.store.read(key)
             # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
             name = record.job.spec.name
-            trusted = None if name == SUBMISSION else split_name(name)[0]
+            trusted = None if name == SUBMISSION else ModelName.parse(name).architecture
             return load_model(self.store.checked(record, "weights"), trusted=trusted)
 
         return self.models.get(key, load)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from grb import catalogue
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 from grb.evaluator.board import Board, Estimate
+from grb.names import ModelName
 from grb.visualise import style
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ def is_vanilla(name: str) -> bool:
     >>> is_vanilla("gcn"), is_vanilla("gcn+ln"), is_vanilla("r-gcn"), is_vanilla("gat-jaccard")
     (True, False, False, False)
     """
-    base = name.split("(")[0]
-    entry = catalogue.entries("model").get(base)
-    return entry is not None and not entry.target.startswith("grb.defense")
+    try:
+        return not ModelName.parse(name.split("(")[0]).is_defended
+    except GRBError:  # a submission under its own name
+        return False
 
 
 def ranking(board: Board, difficulty: str, kind: Kind = "all", *, top: int = 10) -> Ranking:
