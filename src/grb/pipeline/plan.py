@@ -24,8 +24,7 @@ from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Record, Store
 from grb.pipeline.submission import card_of
-from grb.pipeline.worker import read_threat, threat_values
-from grb.threat import Threat
+from grb.threat import Threat, threat_from_dict
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
@@ -346,7 +345,7 @@ class _Planner:
             mode=mode,
             seed=self.recipe.seed + repeat,
             version=version,
-            extra={"threat": threat_values(threat), "knowledge": knowledge if model else "none"},
+            extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
             **self.common,
         )
         return self.add(job)
@@ -380,7 +379,7 @@ def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     unknown = sorted(set(changes) - set(known))
     if unknown:
         raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
-    values = threat_values(threat)
+    values = threat.to_dict()
     if "edges" in changes:  # instead of a share of them
         values.pop("edge_ratio", None)
-    return read_threat({**values, **changes})
+    return threat_from_dict({**values, **changes})
