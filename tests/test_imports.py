@@ -23,7 +23,9 @@ def test_import_grb_imports_nothing_heavy() -> None:
     assert imported_after("import grb; grb.__version__; dir(grb)") == set()
 
 
-@pytest.mark.parametrize("module", ["grb.catalogue", "grb.names", "grb.errors", "grb.dataset", "grb.dataset.registry"])
+@pytest.mark.parametrize(
+    "module", ["grb.catalogue", "grb.names", "grb.threat", "grb.errors", "grb.dataset", "grb.dataset.registry"]
+)
 def test_names_and_places_need_nothing_heavy(module: str) -> None:
     assert imported_after(f"import {module}") == set()
 

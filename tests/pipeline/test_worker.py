@@ -25,11 +25,8 @@ from grb.pipeline.worker import (
     _labels,
     _trace,
     pack_bits,
-    read_threat,
-    threat_values,
     unpack_bits,
 )
-from grb.threat import Injection, Modification
 from grb.trainer.checkpoint import load_model
 from pipeline.parts import FEW, bare, bits, copied, of_kind
 
@@ -190,42 +187,6 @@ def test_training_on_an_edited_graph_is_refused(store: Store, study: Study) -> N
 
 
 # threat models
-
-
-@pytest.mark.parametrize(
-    "threat",
-    [
-        Injection(5, 3, (-1.0, 0.5)),
-        Modification(edge_ratio=0.1),
-        Modification(edges=7, allow=frozenset({"add"}), per_node=0.5),
-        Modification(edges=7, feature_nodes=2, feature_range=(0.0, 1.0), allow_isolate=False),
-    ],
-)
-def test_a_threat_model_comes_back_from_its_values(threat: Any) -> None:
-    again = read_threat(json.loads(json.dumps(threat_values(threat))))
-    assert type(again) is type(threat)
-    assert {**vars(again), "allow": None} == {**vars(threat), "allow": None}
-    assert set(getattr(again, "allow", ())) == set(getattr(threat, "allow", ()))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"kind": "theft"},
-        {"kind": "injection"},
-        {"kind": "injection", "nodes": "a", "edges_per_node": 1, "feature_range": [0, 1]},
-        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": [0]},
-        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": 5},
-        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": ["a", "b"]},
-        {"kind": "modification", "edges": 1, "edge_ratio": 0.1},
-        {"kind": "modification", "edges": 1, "allow": 5},
-        {"kind": "modification", "edges": 1, "colour": "red"},
-    ],
-)
-def test_no_threat_model_comes_of_anything_else(values: dict[str, Any]) -> None:
-    with pytest.raises(DataError):
-        read_threat(values)
 
 
 # small parts

@@ -323,7 +323,7 @@ def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, p
         "params": attack_params(attack),
         "mode": mode,
         "seed": seed,
-        "threat": {"kind": type(threat).__name__.lower(), **asdict(threat)},
+        "threat": threat.to_dict(),
         "knowledge": plan.knowledge,
     }
     try:

@@ -29,7 +29,7 @@ from grb.pipeline.engine import Limits
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.pipeline.worker import provenance, threat_values
+from grb.pipeline.worker import provenance
 from grb.threat import Threat, injected_degrees
 
 # layers, hops, heads and the like at most; parameters that are sizes instead are limited by the file's own
@@ -128,7 +128,7 @@ def _check_attack(path: Path, card: Card, dataset: Dataset, threat: Threat) -> C
         Spec(SUBMISSION, {"name": card.name, "sha256": _sha256(path)}),
         DataRef(dataset.name, dataset.fingerprint()),
         mode=card.mode,
-        extra={"threat": threat_values(threat), "knowledge": card.knowledge},
+        extra={"threat": threat.to_dict(), "knowledge": card.knowledge},
     )
     result = {
         "budget": {name: float(value) for name, value in budget.items()},

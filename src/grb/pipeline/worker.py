@@ -31,7 +31,7 @@ from grb.pipeline.job import Job
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.spec import Spec, digest, plain
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.threat import Injection, Modification, Threat
+from grb.threat import threat_from_dict
 from grb.trainer.checkpoint import load_model, save_model
 
 Value = TypeVar("Value")
@@ -122,7 +122,7 @@ class Worker:
         _check_method(job, attack)
         model = self._model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
         view = dataset.attacker_view(job.mode)
-        context = AttackContext(view, read_threat(job.extra["threat"]), model, job.extra["knowledge"])
+        context = AttackContext(view, threat_from_dict(job.extra["threat"]), model, job.extra["knowledge"])
         done = run_attack(attack, context, seed=job.seed)
         result = {
             "budget": {name: float(value) for name, value in done.budget.items()},
@@ -216,34 +216,6 @@ def provenance(seconds: float, cpu_seconds: float) -> dict[str, Any]:
         "cpu_seconds": round(cpu_seconds, 4),
         "peak_megabytes": round(peak_megabytes(), 1),
     }
-
-
-def threat_values(threat: Threat) -> dict[str, Any]:
-    """A threat model as plain values, with its kind."""
-    values = plain(threat)
-    del values["type"]
-    return {"kind": type(threat).__name__.lower(), **values}
-
-
-def read_threat(values: dict[str, Any]) -> Threat:
-    """Back from :func:`threat_values`."""
-    given = dict(values)
-    kind = given.pop("kind", None)
-    maker = {"injection": Injection, "modification": Modification}.get(str(kind))
-    if maker is None:
-        raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
-    try:
-        if given.get("feature_range") is not None:
-            low, high = given["feature_range"]
-            given["feature_range"] = (low, high)
-        if "allow" in given:
-            given["allow"] = frozenset(given["allow"])
-        threat: Threat = maker(**given)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"the threat model '{kind}' does not take these values: {error}") from None
-    return threat
 
 
 def pack_bits(bits: np.ndarray[Any, Any]) -> str:
