@@ -13,7 +13,7 @@ from typing import Any
 from grb.dataset.partition import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import OBJECTIVES, TRAIN_MODES
-from grb.metric import names as metric_names
+from grb.metric.names import Metric
 from grb.pipeline.safe_yaml import double, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
@@ -99,7 +99,7 @@ class Recipe:
                 raise UnknownName(name, str(value), allowed, advice=f"Allowed: {', '.join(allowed)}.")
         self._check_objective()
         for metric in self.metrics:
-            metric_names.parse(metric)
+            Metric.parse(metric)
         for mode in self.modes:
             if mode not in DIFFICULTIES:
                 raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")

@@ -21,10 +21,12 @@ class Part:
 
     Args:
         scores: Keys of the score jobs.
+        planned: How many measurements they are, each of one difficulty.
         limit: The varied limit and its value if the study sweeps one; scores of different budgets are never mixed.
     """
 
     scores: tuple[str, ...]
+    planned: int = 0
     limit: tuple[str, float] | None = None
 
 
@@ -83,7 +85,11 @@ class StudyInfo:
             "difficulties": list(self.difficulties),
             "surrogates": list(self.surrogates),
             "parts": [
-                {"scores": list(part.scores), "limit": None if part.limit is None else list(part.limit)}
+                {
+                    "scores": list(part.scores),
+                    "planned": part.planned,
+                    "limit": None if part.limit is None else list(part.limit),
+                }
                 for part in self.parts
             ],
             **{name: dict(values[name]) for name in ("training", "attack", "cards")},
@@ -99,6 +105,7 @@ class StudyInfo:
             parts = tuple(
                 Part(
                     tuple(str(key) for key in part["scores"]),
+                    int(part["planned"]),
                     None if part["limit"] is None else (str(part["limit"][0]), float(part["limit"][1])),
                 )
                 for part in given.pop("parts")
