@@ -13,7 +13,7 @@ import typer
 
 from grb._version import __version__
 from grb.cli import output
-from grb.cli.eval import dataset_line, dataset_title, metric_name
+from grb.cli.eval import dataset_line, dataset_title
 from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names, use_machine
 from grb.cli.progress import Reporter, every_run
 from grb.errors import DataError, GRBError
@@ -156,6 +156,7 @@ def train(
 
     from grb.api import check_device
     from grb.dataset import load_dataset
+    from grb.evaluator.score import primary_metric
 
     use_machine(threads)
     check_device(device)
@@ -177,7 +178,7 @@ def train(
         "grb": __version__,
         "torch": torch.__version__,
         "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": loaded.fingerprint()},
-        "metric": metric_name(loaded),
+        "metric": primary_metric(loaded),
         "train_mode": chosen_mode,
         **({} if number is None else {"split": number}),
         "device": device,
