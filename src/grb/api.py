@@ -15,7 +15,7 @@ from grb.attack.build import build_attack, default_threat
 from grb.dataset import Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
-from grb.evaluator.score import Edit, Metrics, score
+from grb.evaluator.scoring import Edit, Metrics, score
 from grb.model.base import GraphModel, check_task
 from grb.names import ModelName
 from grb.threat import Threat

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from grb.attack.base import Attack, Knowledge
     from grb.dataset import Dataset
-    from grb.evaluator.score import Prediction
+    from grb.evaluator.scoring import Prediction
     from grb.model.base import GraphModel
     from grb.threat import Threat
 
@@ -198,7 +198,7 @@ def _header(dataset: Dataset, fingerprint: str, knowledge: Knowledge, attacked: 
     """What holds for all runs of a call."""
     import torch
 
-    from grb.evaluator.score import primary_metric
+    from grb.evaluator.scoring import primary_metric
 
     return {
         "grb": __version__,
@@ -290,7 +290,7 @@ def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module,
 
 
 def _victims(models: Mapping[Path, GraphModel], dataset: Dataset) -> list[Victim]:
-    from grb.evaluator.score import predict_checked
+    from grb.evaluator.scoring import predict_checked
 
     stems = [file.stem for file in models]
     return [
@@ -321,7 +321,7 @@ def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
 def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: Reporter) -> Run:
     from grb import api
     from grb.attack.base import AttackError
-    from grb.evaluator.score import predict_checked
+    from grb.evaluator.scoring import predict_checked
 
     attack, threat = plan.attacks[name], plan.threats[name, mode]
     begun: dict[str, Any] = {
@@ -370,7 +370,7 @@ def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, p
 
 
 def _outcome(dataset: Dataset, mode: str, victim: Victim, attacked: Prediction) -> dict[str, Any]:
-    from grb.evaluator.score import score
+    from grb.evaluator.scoring import score
 
     clean = score(None, dataset, after=victim.clean, difficulties=[mode])
     under = score(None, dataset, after=attacked, before=victim.clean, difficulties=[mode])

@@ -14,7 +14,7 @@ from grb.errors import DataError
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
-    from grb.evaluator.score import Evaluation
+    from grb.evaluator.scoring import Evaluation
     from grb.graph import GraphEdit
     from grb.model.base import GraphModel
 
@@ -65,7 +65,7 @@ def evaluate(
 
     from grb import metric
     from grb.dataset import load_dataset
-    from grb.evaluator.score import predict_checked, score
+    from grb.evaluator.scoring import predict_checked, score
     from grb.graph import GraphEdit
     from grb.trainer.checkpoint import load_model_with_meta
 
@@ -202,7 +202,7 @@ def _numbers(found: Evaluation) -> dict[str, Any]:
 def _warnings(model: GraphModel, dataset: Dataset) -> list[dict[str, Any]]:
     from grb.evaluator import sanity_checks
 
-    return [flag.plain() for flag in sanity_checks.check_model(model, dataset)]
+    return [flag.to_dict() for flag in sanity_checks.check_model(model, dataset)]
 
 
 def _show(result: dict[str, Any], dataset: Dataset, fractions: set[str]) -> None:

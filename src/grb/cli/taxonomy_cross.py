@@ -34,7 +34,7 @@ def cross(
       grb taxonomy run --datasets synth-cora --seeds 3 --store results
       grb taxonomy cross results
     """
-    from grb.cli.run_options import store_at
+    from grb.cli.options import store_at
     from grb.dataset import DIFFICULTIES
     from grb.pipeline.crossview import cross_view
 

@@ -45,7 +45,7 @@ def place(
     ] = None,
     draws: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option(metavar="K", help="Of the bootstrap.")] = 0,
-    store: run_options.StoreDir = None,
+    store: StoreOption = None,
     workers: run_options.Workers = None,
     as_json: Json = False,
 ) -> None:
@@ -98,7 +98,7 @@ def _trained(
 ) -> Profiles:
     from grb.pipeline.profiles import Profiling, comparable, plan_profiles
 
-    place = run_options.store_at(store)
+    place = store_at(store)
     study: Any = plan_profiles(Profiling([name], comparable(dataset), seeds=seeds, training=training))
     if not as_json:
         outcome = run_options.carry_out(

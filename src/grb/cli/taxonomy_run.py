@@ -49,7 +49,7 @@ def run(
     epochs: Epochs = None,
     stop_after: StopAfter = None,
     plan: Plan = False,
-    store: run_options.StoreDir = None,
+    store: StoreOption = None,
     data_dir: DataDir = None,
     shard: run_options.Shard = None,
     workers: run_options.Workers = None,
@@ -78,7 +78,7 @@ def run(
         numbers(seeds),
         {"epochs": epochs, "stop_after": stop_after},
     )
-    place = run_options.store_at(store)
+    place = store_at(store)
     whole = plan_profiles(asked, data_dir=None if data_dir is None else str(data_dir))
     study: Any = run_options.part(whole, shard)  # type: ignore[arg-type]
     seconds = study.seconds(place)

@@ -151,17 +151,17 @@ def train(
     check_counts(seeds=seeds, epochs=epochs, patience=patience, threads=threads)
     listed = _seeds(seed, seeds)
     changes = _changes(lr, hidden, dropout, epochs, patience)
-    chosen_mode = _train_mode(train_mode)
+    chosen_difficulty = _train_mode(train_mode)
     import torch
 
     from grb.api import check_device
     from grb.dataset import load_dataset
-    from grb.evaluator.score import primary_metric
+    from grb.evaluator.scoring import primary_metric
 
     use_machine(threads)
     check_device(device)
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
-    if loaded.task == "graph" and chosen_mode == "transductive":
+    if loaded.task == "graph" and chosen_difficulty == "transductive":
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
         loaded = loaded.with_split(split)
@@ -172,14 +172,14 @@ def train(
     settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
     check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
     number = None if loaded.scheme is None else split or 0
-    plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save, number)
+    plan = Plan(settings, parameters, listed, changes, chosen_difficulty, device, mode, save, number)
     runs, interrupted = _train_all(plan, loaded)
     result = {
         "grb": __version__,
         "torch": torch.__version__,
         "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": loaded.fingerprint()},
         "metric": primary_metric(loaded),
-        "train_mode": chosen_mode,
+        "train_mode": chosen_difficulty,
         **({} if number is None else {"split": number}),
         "device": device,
         "threads": threads,

@@ -14,7 +14,7 @@ from grb import metric
 from grb.attack.base import AttackResult
 from grb.dataset import Dataset
 from grb.errors import DataError
-from grb.evaluator.score import Edit, score
+from grb.evaluator.scoring import Edit, score
 from grb.graph import Graph, GraphEdit, adjacency_from_csr
 from grb.threat import Threat
 from grb.trainer.checkpoint import load_model

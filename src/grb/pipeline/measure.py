@@ -16,7 +16,7 @@ from grb.evaluator.measurement import (
     Outcome,
     pack_bits,
 )
-from grb.evaluator.score import Evaluation
+from grb.evaluator.scoring import Evaluation
 from grb.pipeline.job import Job
 from grb.pipeline.profile_job import column
 from grb.pipeline.recipe import CORRUPTION

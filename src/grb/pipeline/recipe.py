@@ -117,7 +117,9 @@ class Recipe:
         if self.objective == "evasion":
             return
         if self.scenario == CORRUPTION:
-            raise DataError(f"recipe '{self.name}' asks for poisoning by corruption; `grb taxonomy run` trains on perturbed data")
+            raise DataError(
+                f"recipe '{self.name}' asks for poisoning by corruption; `grb taxonomy run` trains on perturbed data"
+            )
         if self.white_box:
             raise DataError(
                 f"recipe '{self.name}' asks for white_box attacks, but under poisoning a victim is trained after the attack; "
@@ -131,6 +133,15 @@ class Recipe:
     def quickly(self) -> Recipe:
         """The recipe with its ``quick`` changes; its title says so."""
         return replace(self.changed(**self.quick), title=f"{self.title or self.name} (quick)", is_quick=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a file would say it; :func:`recipe_from_dict` reads it back."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        specs = {name: [{"name": spec.name, **spec.params} for spec in values[name]] for name in _SPECS}
+        lists = {name: list(values[name]) for name in ("modes", "metrics")}
+        mappings = {name: dict(values[name]) for name in _MAPPINGS}
+        whole = {**values, **specs, **lists, **mappings}
+        return {name: value for name, value in whole.items() if value is not None}
 
     def changed(self, **changes: Any) -> Recipe:
         """With other values, given as a recipe's file gives them; None keeps ours."""
@@ -152,6 +163,13 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
     recipe = Recipe(**_fields(given, f"recipe '{name}'"))
     recipe.quickly()  # refuses what is wrong in there before anybody asks for it
     return recipe
+
+
+def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:
+    """Back from :meth:`Recipe.to_dict`, with all the checks of a file."""
+    given = dict(values)
+    is_quick = bool(given.pop("is_quick", False))
+    return replace(Recipe(**_fields(given, f"recipe '{given.get('name')}'")), is_quick=is_quick)
 
 
 def recipe_names() -> list[str]:

@@ -13,8 +13,8 @@ import torch
 
 from grb.errors import IntegrityError
 from grb.pipeline.job import KINDS, Job
-from grb.pipeline.plan import closure
 from grb.pipeline.store import SUBMISSION, Record, Store
+from grb.pipeline.study import closure
 from grb.pipeline.worker import Worker
 
 # what a clock says differs from run to run

@@ -35,7 +35,9 @@ def boards(store: Store, recipes: Iterable[str] | None = None) -> list[Board]:
     return build_boards(store.records(), recipes, where=str(store.path))
 
 
-def build_boards(records: Iterable[Record], recipes: Iterable[str] | None = None, *, where: str = "this") -> list[Board]:
+def build_boards(
+    records: Iterable[Record], recipes: Iterable[str] | None = None, *, where: str = "this"
+) -> list[Board]:
     """The boards that some records make.
 
     Args:
@@ -60,6 +62,13 @@ def study_boards(info: StudyInfo, measurements: Measurements) -> list[Board]:
     parts = [part for part in info.parts if any(key in measurements for key in part.scores)]
     swept = [part for part in parts if any(key in measurements and measurements[key].attack for key in part.scores)]
     return [_board(info, part, measurements) for part in swept or parts[:1]]
+
+
+def studies(store: Store) -> list[StudyInfo]:
+    """The studies whose scores a store has, the largest first."""
+    found, measurements = _read(record for record in store.records() if record.job.kind in ("study", "score"))
+    sizes = [(len(_attacked(info, measurements)), info) for info in found]
+    return [info for size, info in sorted(sizes, key=lambda each: -each[0]) if size]
 
 
 def build_board(study: Study, store: Store) -> list[Board]:
@@ -274,8 +283,8 @@ def _unreliable(info: StudyInfo, board: Board) -> Iterator[str]:
             yield f"{label} is unreliable: {str(card['unreliable'])[:200]}"
         reported = card.get("reported", {})
         for other, fraction in reported.items() if isinstance(reported, Mapping) else ():
-            pair = (label, other) if card.get("kind") == "attack" else (other, label)
-            cell = board.cell(*pair, str(card.get("mode", "full")))
+            attack, defense = (label, other) if card.get("kind") == "attack" else (other, label)
+            cell = board.cell(attack, defense, str(card.get("mode", "full")))
             if cell is not None and abs(cell.score.mean - fraction) > REPORTED_TOLERANCE:
                 found = 100 * cell.score.mean
                 yield f"{label} reports {100 * fraction:.1f} % for {other[:60]}, but {found:.1f} % was found"

@@ -51,6 +51,7 @@ class StudyInfo:
         paper: Which published table is compared with.
         quick: Whether it is the recipe's small variant.
         cards: What the authors of submissions say, by label.
+        recipe: The recipe with every change made to it, so that it can be planned again.
     """
 
     name: str
@@ -69,6 +70,7 @@ class StudyInfo:
     paper: str = ""
     quick: bool = False
     cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ class StudyInfo:
                 }
                 for part in self.parts
             ],
-            **{name: dict(values[name]) for name in ("training", "attack", "cards")},
+            **{name: dict(values[name]) for name in ("training", "attack", "cards", "recipe")},
         }
 
     @classmethod
@@ -118,12 +120,14 @@ class StudyInfo:
                 **{name: _typed(cls, name, value) for name, value in given.items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise DataError(f"this is no study of format {FORMAT} ({str(error)[:80]}); it was not written by grb") from None
+            raise DataError(
+                f"this is no study of format {FORMAT} ({str(error)[:80]}); it was not written by grb"
+            ) from None
 
 
 def _typed(cls: type, name: str, value: Any) -> Any:
     """A value of the type that the field's default has; texts have none."""
-    wanted = type(getattr(cls, name, "")) if name not in ("training", "attack", "cards") else dict
+    wanted = type(getattr(cls, name, "")) if name not in ("training", "attack", "cards", "recipe") else dict
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         raise TypeError(f"{name} is a {type(value).__name__}, but {wanted.__name__} is needed")
     return value

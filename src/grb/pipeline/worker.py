@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import time
 from collections import OrderedDict
@@ -17,20 +16,20 @@ import numpy as np
 import torch
 from torch import nn
 
-from grb._version import __version__
-from grb.attack.base import AttackContext, peak_megabytes, run_attack
+from grb.attack.base import AttackContext, run_attack
 from grb.attack.build import build_attack
 from grb.attack.modification.poisoning import poisoned
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, IntegrityError
-from grb.evaluator.score import Prediction, predict_checked, score
+from grb.evaluator.scoring import Prediction, predict_checked, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
 from grb.pipeline.job import Job
 from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
+from grb.pipeline.provenance import provenance
 from grb.pipeline.spec import Spec, digest, plain
 from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.threat import threat_from_dict
@@ -108,7 +107,9 @@ class Worker:
         defense = build_defense(job.spec.name, dataset.name, device=job.device, **job.spec.params)
         _check_method(job, defense)
         if job.data.perturbations:
-            raise DataError("a fit of a recipe is on an attacked graph or on the clean one; profiles are of perturbed ones")
+            raise DataError(
+                "a fit of a recipe is on an attacked graph or on the clean one; profiles are of perturbed ones"
+            )
         model, fit = defense.fit_with_history(self._training_view(job, dataset), seed=job.seed)
         name = ModelName.parse(job.spec.name)
         if isinstance(model, GraphModel) and name.has_import_path:
@@ -119,13 +120,19 @@ class Worker:
             "best_epoch": fit.best_epoch,
             "val_score": fit.best_score,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "settings": {"lr": settings.lr, "epochs": settings.epochs, "patience": settings.patience, **settings.params},
+            "settings": {
+                "lr": settings.lr,
+                "epochs": settings.epochs,
+                "patience": settings.patience,
+                **settings.params,
+            },
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
         return result, {"weights": self.store.take(lambda path: save_model(model, path, **meta), ".safetensors")}
 
     def _training_view(self, job: Job, dataset: Dataset) -> View:
         """What the defender sees: the clean graph, or under poisoning the attacked one."""
+
         def view(of: Dataset) -> View:
             return of.transductive_view() if job.extra.get("train_mode") == "transductive" else of.defender_view()
 
@@ -233,20 +240,6 @@ class Worker:
 
     def _edit(self, key: str) -> GraphEdit:
         return self.edits.get(key, lambda: GraphEdit.load(self.store.checked(self.store.read(key), "edit")))
-
-
-def provenance(seconds: float, cpu_seconds: float) -> dict[str, Any]:
-    """Where a record comes from, and what it took."""
-    return {
-        "grb": __version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "machine": platform.machine(),
-        "system": sys.platform,
-        "seconds": round(seconds, 4),
-        "cpu_seconds": round(cpu_seconds, 4),
-        "peak_megabytes": round(peak_megabytes(), 1),
-    }
 
 
 def _check_method(job: Job, built: Any) -> None:
