@@ -20,7 +20,7 @@ import torch
 from common import row
 
 from grb.errors import MissingDataset
-from grb.pipeline import Job, Limits, Store, Study, board, plan, read_recipe, run
+from grb.pipeline import Job, Limits, Store, Study, board, plan_study, read_recipe, run
 from grb.pipeline.bundle import merge
 from grb.pipeline.recipe import parse_recipe
 from grb.pipeline.worker import Worker
@@ -107,11 +107,11 @@ def overhead(study: Study, folder: Path, workers: int, cluster: str | None = Non
 
 def planning(name: str) -> None:
     try:
-        plan(read_recipe(name))  # the dataset is read from disk, all modules are imported
+        plan_study(read_recipe(name))  # the dataset is read from disk, all modules are imported
     except MissingDataset:
         return
     start = time.perf_counter()
-    study = plan(read_recipe(name))
+    study = plan_study(read_recipe(name))
     row(question=f"plan {name}", jobs=len(study.jobs), seconds=time.perf_counter() - start)
 
 
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="on the disk whose fsync counts")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    study = plan(parse_recipe(RECIPE.format(repeats=arguments.repeats), name="overhead"))
+    study = plan_study(parse_recipe(RECIPE.format(repeats=arguments.repeats), name="overhead"))
     for place in (arguments.directory, *([MEMORY] if MEMORY.is_dir() else [])):
         for workers in (0, 1):
             with tempfile.TemporaryDirectory(dir=place) as folder:

@@ -134,10 +134,10 @@ def _facts(attack: str, defense: str, mode: str, knowledge: str, repeat: int, vi
 @cache
 def tiny_store() -> Path:
     """A store with all results of the recipe synth-tiny in its quick variant; made once per process, in seconds."""
-    from grb.pipeline import Limits, Store, plan, read_recipe, run
+    from grb.pipeline import Limits, Store, plan_study, read_recipe, run
 
     store = Store(Path(os.environ["GRB_HOME"]) / "made-store")
-    study = plan(read_recipe("synth-tiny").quickly())
+    study = plan_study(read_recipe("synth-tiny").quickly())
     outcome = run(study.jobs.values(), store, limits=Limits(workers=0))
     assert outcome.complete
     return store.path

@@ -28,7 +28,7 @@ from grb.dataset.storage import save as save_dataset
 from grb.errors import GRBError
 from grb.graph import GraphEdit
 from grb.leaderboard import export
-from grb.pipeline import Limits, Store, bundle, plan, run
+from grb.pipeline import Limits, Store, bundle, plan_study, run
 from grb.pipeline.card import read_card
 from grb.pipeline.recipe import parse_recipe, read_recipe
 from grb.pipeline.results import board
@@ -193,7 +193,7 @@ def _artefacts(folder: Path, dataset: Dataset) -> dict[str, Reader]:
 
 
 def _records(folder: Path) -> dict[str, Reader]:
-    study = plan(parse_recipe(RECIPE, name="small"))
+    study = plan_study(parse_recipe(RECIPE, name="small"))
     store = Store(folder / "store")
     assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
     bundle.pack(store, folder / "bundle.zip")

@@ -19,7 +19,7 @@ from grb.automl.space import settings_of
 from grb.dataset import Dataset
 from grb.errors import DataError, GRBError
 from grb.model.torch import GCN
-from grb.pipeline.plan import plan
+from grb.pipeline.plan import plan_study
 from grb.pipeline.recipe import parse_recipe
 from grb.visualise import draw_search, search
 
@@ -108,7 +108,7 @@ def test_what_was_found_is_a_recipe(dataset: Dataset) -> None:
     found = [tune(name, dataset, space=space_of(SMALL), trials=2, epochs=3) for name in ("gcn", "gat+ln")]
     recipe = parse_recipe(recipe_of(found), name="tuned")
     assert [spec.name for spec in recipe.defenses] == ["gcn", "gat+ln"]
-    study = plan(recipe.changed(repeats=1))
+    study = plan_study(recipe.changed(repeats=1))
     assert any(job.spec.params.get("lr") == found[0].settings["lr"] for job in study.jobs.values())
 
 

@@ -81,7 +81,7 @@ def test_bad_combinations_get_one_sentence(grb, models, tmp_path, monkeypatch, w
 
 
 def test_figures_of_nodes_are_left_out_with_a_reason(grb_json, tmp_path):
-    from grb.pipeline import Recipe, Spec, Store, plan
+    from grb.pipeline import Recipe, Spec, Store, plan_study
     from grb.pipeline.worker import Worker
 
     recipe = tmp_path / "few.yaml"
@@ -91,7 +91,7 @@ def test_figures_of_nodes_are_left_out_with_a_reason(grb_json, tmp_path):
     )
     given = {"attacks": (Spec("rnd-edges"),), "modes": ("full",), "repeats": 1, "training": {"epochs": 1}}
     worker = Worker(Store(tmp_path / "store"))
-    for job in plan(Recipe("few", "synth-graphs", "modification", **given)).jobs.values():
+    for job in plan_study(Recipe("few", "synth-graphs", "modification", **given)).jobs.values():
         worker.do(job)
     done = grb_json("figures", tmp_path / "store", "--recipe", recipe, "-o", tmp_path / "figures")
     reasons = {each["figure"]: each["reason"] for each in done["skipped"]}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grb.pipeline import Limits, Store, plan, run
+from grb.pipeline import Limits, Store, plan_study, run
 from grb.pipeline.store import STALE_SECONDS
 from pipeline.parts import TINY, recipe
 
@@ -20,7 +20,7 @@ from .conftest import refusal
 def filled(tmp_path_factory) -> Path:
     """A store with everything of the tiny recipe on one difficulty; to be read only."""
     path = tmp_path_factory.mktemp("cli-store") / "store"
-    study = plan(recipe(modes=["full"]))
+    study = plan_study(recipe(modes=["full"]))
     assert run(study.jobs.values(), Store(path), limits=Limits(workers=0)).done == 22
     return path
 

@@ -9,7 +9,7 @@ import pytest
 
 import grb as library
 from grb.graph import GraphEdit
-from grb.pipeline import Limits, Store, plan, read_recipe, run
+from grb.pipeline import Limits, Store, plan_study, read_recipe, run
 from grb.trainer.checkpoint import save_model
 from helpers import needs_pipes, within
 from pipeline.parts import TINY, copied
@@ -28,7 +28,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(mine: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store of the recipe; to be read only."""
     store = Store(tmp_path_factory.mktemp("submit") / "store")
-    assert run(plan(read_recipe(mine)).jobs.values(), store, limits=Limits(workers=0)).complete
+    assert run(plan_study(read_recipe(mine)).jobs.values(), store, limits=Limits(workers=0)).complete
     return store
 
 
@@ -99,7 +99,7 @@ def test_the_variant_that_was_run_is_found(grb, mine, sent, tmp_path):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"{mine.read_text()}\nquick: {{training: {{epochs: 1}}}}\n")
     store = Store(tmp_path / "store")
-    assert run(plan(read_recipe(recipe).quickly()).jobs.values(), store, limits=Limits(workers=0)).complete
+    assert run(plan_study(read_recipe(recipe).quickly()).jobs.values(), store, limits=Limits(workers=0)).complete
     added = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1")
     assert added.exit_code == 0 and "2 jobs done" in added.stderr, added.stderr
     again = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1", "--quick")

@@ -19,7 +19,7 @@ from grb.catalogue import SUFFIXES, entries
 from grb.errors import UnknownName
 from grb.graph import GraphEdit
 from grb.model.base import predict
-from grb.pipeline import Job, Recipe, Spec, Store, Study, plan
+from grb.pipeline import Job, Recipe, Spec, Store, Study, plan_study
 from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.worker import Worker
 from grb.trainer.checkpoint import load_model
@@ -41,14 +41,14 @@ def study_of(method: str) -> Study:
     few: dict[str, Any] = {"modes": ("full",), "repeats": 1, "iterations": 3, "training": {"epochs": 3}}
     if kind == "model":
         own = {"warm_up": 1} if "+at" in name else {}
-        return plan(Recipe("golden", "synth-tiny", defenses=(Spec(name, own),), **few))
+        return plan_study(Recipe("golden", "synth-tiny", defenses=(Spec(name, own),), **few))
     if name not in entries("attack"):
         raise UnknownName("attack", name, entries("attack"))
     summary = entries("attack")[name].summary
     scenario = next((each for each in SCENARIOS if summary.startswith(each)), SCENARIOS[0])
     threat = MODIFICATION if scenario == "modification" else {}
     few |= {"iterations": 6, "training": {"epochs": 20}}  # against a surrogate that has learnt something
-    return plan(Recipe("golden", "synth-tiny", scenario=scenario, attacks=(Spec(name),), threat=threat, **few))
+    return plan_study(Recipe("golden", "synth-tiny", scenario=scenario, attacks=(Spec(name),), threat=threat, **few))
 
 
 def job_of(study: Study, method: str) -> Job:

@@ -9,7 +9,7 @@ import pytest
 from grb.errors import DataError, MissingDataset
 from grb.evaluator.matrix import Row, build_board
 from grb.leaderboard.boards import boards_of, checked, studies_of
-from grb.pipeline import Store, plan, read_recipe
+from grb.pipeline import Store, plan_study, read_recipe
 from made_boards import key, tiny_store
 
 
@@ -42,7 +42,7 @@ def test_a_named_recipe_is_found_whole_or_quick(store):
 def test_a_part_of_a_recipe_is_a_board_too(store, tmp_path):
     part = Store(tmp_path / "part")
     shutil.copytree(store.path, part.path)
-    study = plan(read_recipe("synth-tiny").quickly())
+    study = plan_study(read_recipe("synth-tiny").quickly())
     for place in study.places:
         if place.attack == "rnd":
             part.record_path(place.score).unlink()
@@ -54,7 +54,7 @@ def test_a_part_of_a_recipe_is_a_board_too(store, tmp_path):
 def test_clean_scores_alone_make_no_board_unless_asked_for(store, tmp_path):
     part = Store(tmp_path / "part")
     shutil.copytree(store.path, part.path)
-    for place in plan(read_recipe("synth-tiny").quickly()).places:
+    for place in plan_study(read_recipe("synth-tiny").quickly()).places:
         if place.attack != "none":
             part.record_path(place.score).unlink()
     with pytest.raises(DataError, match="no recipe of grb has scores"):
@@ -107,7 +107,7 @@ def test_a_damaged_record_is_not_swept_under_the_carpet(store, tmp_path):
 
     torn = Store(tmp_path / "torn")
     shutil.copytree(store.path, torn.path)
-    place = next(place for place in plan(read_recipe("synth-tiny").quickly()).places if place.attack == "fgsm")
+    place = next(place for place in plan_study(read_recipe("synth-tiny").quickly()).places if place.attack == "fgsm")
     torn.record_path(place.score).write_text("{")
     with pytest.raises(IntegrityError, match="is damaged"):
         boards_of(torn)

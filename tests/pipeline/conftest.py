@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from grb.pipeline import Limits, Store, Study, plan, run
+from grb.pipeline import Limits, Store, Study, plan_study, run
 from pipeline.parts import recipe
 
 
@@ -28,7 +28,7 @@ def imported_once() -> None:
 
 @pytest.fixture(scope="session")
 def study() -> Study:
-    return plan(recipe())
+    return plan_study(recipe())
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from grb.cli.app import app
 from grb.errors import DataError
-from grb.pipeline import Job, Limits, Outcome, Store, Study, plan, read_recipe, run
+from grb.pipeline import Job, Limits, Outcome, Store, Study, plan_study, read_recipe, run
 from grb.pipeline import cluster as module
 from grb.pipeline.alone import attempt_alone
 from grb.pipeline.cluster import Cluster
@@ -59,7 +59,7 @@ class Killer:
 
 
 def jobs_of(*attacks: Any, **changes: Any) -> list[Job]:
-    return of_kind(plan(bare(*attacks, **changes)), "attack")
+    return of_kind(plan_study(bare(*attacks, **changes)), "attack")
 
 
 def test_the_records_are_those_of_this_process(study: Study, store: Store, address: str, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_parcel_is_checked_before_it_enters_the_store(study: Study, store: Sto
 
 
 def test_kill_9_of_a_worker_costs_nothing(address: str, tmp_path: Path) -> None:
-    study = plan(bare({"name": "Idle", "seconds": 0.2}, repeats=6))
+    study = plan_study(bare({"name": "Idle", "seconds": 0.2}, repeats=6))
     own = Store(tmp_path / "store")
     killer = Killer(address)
     outcome = run(study.jobs.values(), own, cluster=address, on_event=killer)
@@ -139,7 +139,7 @@ def test_a_cluster_of_our_own_listens_on_loopback_only_and_is_gone_afterwards(tm
 
     own = Store(tmp_path / "store")
     before = set(psutil.Process().children(recursive=True))
-    outcome = run(plan(recipe(BARE, attacks=["rnd"])).jobs.values(), own, cluster="local:1", on_event=listen)
+    outcome = run(plan_study(recipe(BARE, attacks=["rnd"])).jobs.values(), own, cluster="local:1", on_event=listen)
     assert outcome.complete and heard == {"127.0.0.1"}
     left = [
         each for each in set(psutil.Process().children(recursive=True)) - before if "grb" in " ".join(each.cmdline())
@@ -156,7 +156,7 @@ def test_a_failing_job_takes_nothing_with_it(address: str, tmp_path: Path) -> No
 
 
 def test_our_own_job_that_takes_too_long_is_ended_with_its_worker(address: str, tmp_path: Path) -> None:
-    study = plan(recipe(BARE, attacks=["rnd"], training={"epochs": 10_000_000, "patience": 10_000_000}))
+    study = plan_study(recipe(BARE, attacks=["rnd"], training={"epochs": 10_000_000, "patience": 10_000_000}))
     (fit, *_), jobs = of_kind(study, "fit"), of_kind(study, "fit")[:1] + of_kind(study, "attack")
     outcome = run(jobs, Store(tmp_path / "store"), limits=Limits(timeout=4.0), cluster=address)
     assert outcome == Outcome(done=1, failed={fit.key: "it took more than 4 seconds"})
@@ -176,7 +176,12 @@ def test_a_cluster_without_workers_ends_the_run_in_one_sentence(
                 made.scale(0)
 
         with pytest.raises(DataError, match=r"has no worker left; what is done is kept: .*"):
-            run(plan(recipe(BARE, attacks=["rnd"])).jobs.values(), own, cluster=made.scheduler_address, on_event=leave)
+            run(
+                plan_study(recipe(BARE, attacks=["rnd"])).jobs.values(),
+                own,
+                cluster=made.scheduler_address,
+                on_event=leave,
+            )
     assert own.verify() == [] and not list((own.path / "claims").glob("*"))
 
 
@@ -262,7 +267,7 @@ def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def of_grb_cora(**changes: Any) -> Study:
-    return plan(read_recipe("grb-cora").quickly().changed(**changes))
+    return plan_study(read_recipe("grb-cora").quickly().changed(**changes))
 
 
 @needs_grb_cora

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grb.leaderboard.boards import shown_board
-from grb.pipeline import Limits, Outcome, Store, plan, run
+from grb.pipeline import Limits, Outcome, Store, plan_study, run
 from pipeline.parts import BARE, TESTS, alive, bits, recipe
 
 BAD_MODELS = {
@@ -34,7 +34,7 @@ BAD_MODELS = {
 @pytest.mark.parametrize("name", BAD_MODELS)
 def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_path: Path) -> None:
     bad = recipe(BARE, defenses=[f"pipeline.plugins:{name}"], attacks=["rnd"])
-    study = plan(bad)
+    study = plan_study(bad)
     own = Store(tmp_path / "store")
     slow, hungry = name in ("Hanging", "Stuttering"), name in ("Eating", "Feeding", "Gulping")
     limits = Limits(workers=1, timeout=8.0 if slow else None, memory=1500 if hungry else None)
@@ -47,7 +47,7 @@ def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_pa
 
 
 def test_sys_exit_in_this_process_ends_its_jobs_only(tmp_path: Path) -> None:
-    study = plan(recipe(BARE, defenses=["pipeline.plugins:Leaving", "gcn"], attacks=["rnd"]))
+    study = plan_study(recipe(BARE, defenses=["pipeline.plugins:Leaving", "gcn"], attacks=["rnd"]))
     outcome = run(study.jobs.values(), Store(tmp_path / "store"), limits=Limits(workers=0))
     assert list(outcome.failed.values()) == ["SystemExit: 3"] and outcome.done > 3 and not outcome.interrupted
 
@@ -62,18 +62,18 @@ def test_what_a_model_changes_for_all_stays_with_its_own_jobs(
     if cluster is not None:
         pytest.importorskip("distributed", reason="needs the extra dask")
     small = {"modes": ["full"], "repeats": 1, "white_box": []}
-    clean = plan(recipe(defenses=["gcn"], **small))
+    clean = plan_study(recipe(defenses=["gcn"], **small))
     alone, beside = Store(tmp_path / "alone"), Store(tmp_path / "beside")
     assert run(clean.jobs.values(), alone, limits=Limits(workers=1)).complete
     spoiling = [{"name": "pipeline.plugins:Spoiling", "what": what} for what in changes]
-    study = plan(recipe(defenses=[*spoiling, "gcn"], **small))
+    study = plan_study(recipe(defenses=[*spoiling, "gcn"], **small))
     assert set(clean.jobs) < set(study.jobs)
     run(study.jobs.values(), beside, limits=Limits(workers=1), cluster=cluster)
     assert bits(beside, clean.jobs) == bits(alone, clean.jobs)
 
 
 def test_a_model_may_have_processes_of_its_own(tmp_path: Path) -> None:
-    study = plan(recipe(BARE, defenses=["pipeline.plugins:Delegating"], attacks=["rnd"]))
+    study = plan_study(recipe(BARE, defenses=["pipeline.plugins:Delegating"], attacks=["rnd"]))
     outcome = run(study.jobs.values(), Store(tmp_path / "store"), limits=Limits(workers=1))
     assert outcome == Outcome(done=len(study.jobs))
 
@@ -81,7 +81,7 @@ def test_a_model_may_have_processes_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_model_that_forks_is_one_model(workers: int, tmp_path: Path) -> None:
     """Its copies neither answer for it nor go on with the run."""
-    study = plan(recipe(BARE, defenses=["pipeline.plugins:Forking"], attacks=["rnd"]))
+    study = plan_study(recipe(BARE, defenses=["pipeline.plugins:Forking"], attacks=["rnd"]))
     events: list[str] = []
     own = Store(tmp_path / "store")
     outcome = run(
@@ -96,7 +96,7 @@ def test_a_model_that_forks_is_one_model(workers: int, tmp_path: Path) -> None:
 def test_what_a_model_starts_ends_with_its_worker(tmp_path: Path) -> None:
     log = tmp_path / "log"
     breeding = {"name": "pipeline.plugins:Breeding", "log": str(log)}
-    study = plan(recipe(BARE, defenses=[breeding], attacks=["rnd"]))
+    study = plan_study(recipe(BARE, defenses=[breeding], attacks=["rnd"]))
     outcome = run(study.jobs.values(), Store(tmp_path / "store"), limits=Limits(workers=1, timeout=8.0))
     assert any("it took more than 8 seconds" in sentence for sentence in outcome.failed.values()), outcome
     left = [pid for pid in log.read_text().split() if alive(pid)]
@@ -127,7 +127,7 @@ def test_what_a_model_prints_is_not_taken_for_our_output(name: str, workers: str
 
 
 def test_nan_predictions_count_as_wrong(tmp_path: Path) -> None:
-    study = plan(recipe(BARE, defenses=["pipeline.plugins:Nowhere"], attacks=["rnd"]))
+    study = plan_study(recipe(BARE, defenses=["pipeline.plugins:Nowhere"], attacks=["rnd"]))
     own = Store(tmp_path / "store")
     assert run(study.jobs.values(), own, limits=Limits(workers=0)).complete
     board = shown_board(study, own)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from grb.cli.app import app
 from grb.errors import DataError
-from grb.pipeline import Limits, Store, board, plan, run
+from grb.pipeline import Limits, Store, board, plan_study, run
 from grb.pipeline.crossview import FEATURES, STRUCTURE, cross_view
 from grb.pipeline.profiles import Profiling, parse_perturbation, plan_profiles
 from grb.pipeline.recipe import parse_recipe
@@ -33,7 +33,7 @@ RUN = ("NoEdges", "RandRewire", "NoNodeFtrs", "RandFtrs@gtaxogym", "LowPass")
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return plan(parse_recipe(RECIPE, name="small")), Store(tmp_path_factory.mktemp("cross") / "store")
+    return plan_study(parse_recipe(RECIPE, name="small")), Store(tmp_path_factory.mktemp("cross") / "store")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_bad_options_are_refused(store, wrong, word):
 
 def test_other_limits_are_another_attack(tmp_path):
     text = RECIPE.replace("[{name: fga, refresh: 64}, {name: pgd-features, n_epoch: 5}, rnd-edges]", "[rnd-edges]")
-    swept = plan(parse_recipe(text + "sweep: {edge_ratio: [0.01, 0.5]}\n", name="swept"))
+    swept = plan_study(parse_recipe(text + "sweep: {edge_ratio: [0.01, 0.5]}\n", name="swept"))
     store = Store(tmp_path / "swept")
     assert run(swept.jobs.values(), store, limits=Limits(workers=0)).complete
     (row,) = cross_view(store)

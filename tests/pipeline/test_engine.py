@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from grb.errors import DataError
-from grb.pipeline import Event, Job, Limits, Outcome, Store, Study, plan, run
+from grb.pipeline import Event, Job, Limits, Outcome, Store, Study, plan_study, run
 from grb.pipeline.engine import ATTEMPTS
 from grb.pipeline.family import resident_megabytes
 from pipeline.parts import TESTS, alive, bare, bits, copied, of_kind
@@ -22,7 +22,7 @@ from pipeline.parts import TESTS, alive, bare, bits, copied, of_kind
 
 def attacks_only(*attacks: object) -> list[Job]:
     """Attacks need nothing that must be trained first."""
-    return of_kind(plan(bare(*attacks)), "attack")
+    return of_kind(plan_study(bare(*attacks)), "attack")
 
 
 class Watch:
@@ -143,7 +143,7 @@ def test_a_claim_of_another_machine_is_waited_for(study: Study, store: Store, tm
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_failing_job_takes_only_those_with_it_that_need_it(tmp_path: Path, workers: int) -> None:
-    study = plan(bare("Failing", "Idle"))
+    study = plan_study(bare("Failing", "Idle"))
     store = Store(tmp_path / "store")
     watch = Watch()
     outcome = run(study.jobs.values(), store, limits=Limits(workers=workers), on_event=watch)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grb.pipeline import Store, Study, plan
+from grb.pipeline import Store, Study, plan_study
 from grb.pipeline.estimate import ADVERSARIAL, FIT, estimate, seconds_of
 from pipeline.parts import BARE, copied, of_kind, recipe
 
@@ -38,7 +38,7 @@ def test_what_was_measured_is_the_median_of_its_own_kind(study: Study, store: St
 
 
 def test_what_nobody_measured_is_guessed_and_says_so(tmp_path: Path) -> None:
-    study = plan(recipe(defenses=["gcn+at", "gcn+at-full", "gcn+ln"]))
+    study = plan_study(recipe(defenses=["gcn+at", "gcn+at-full", "gcn+ln"]))
     empty = Store(tmp_path / "store")
     lines = {line.kind: line for line in estimate(study, empty)}
     assert not any(line.measured or line.cached for line in lines.values())
@@ -52,12 +52,12 @@ def test_what_nobody_measured_is_guessed_and_says_so(tmp_path: Path) -> None:
 def test_more_iterations_are_guessed_to_take_longer(tmp_path: Path) -> None:
     empty = Store(tmp_path / "store")
     few, many = (
-        next(line.seconds for line in estimate(plan(recipe(iterations=count)), empty) if line.kind == "attack")
+        next(line.seconds for line in estimate(plan_study(recipe(iterations=count)), empty) if line.kind == "attack")
         for count in (10, 1000)
     )
     assert many > 50 * few
     usual = recipe(BARE, attacks=["fgsm"], dataset="synth-cora")
-    line = next(line for line in estimate(plan(usual), empty) if line.kind == "attack")
+    line = next(line for line in estimate(plan_study(usual), empty) if line.kind == "attack")
     assert line.seconds > 10 * few  # the paper's number of iterations, which no recipe writes down
 
 
@@ -65,7 +65,7 @@ def test_measured_steps_count(study: Study, store: Store) -> None:
     """A store of short attacks does not make long ones cheap."""
     job = next(job for job in of_kind(study, "attack") if job.spec.name == "fgsm")
     steps = job.spec.params["iterations"]
-    longer = plan(recipe(iterations=100 * steps))
+    longer = plan_study(recipe(iterations=100 * steps))
     each = seconds_of(longer, store)
     past = [store.read(own.key) for own in of_kind(study, "attack") if own.spec.name == "fgsm"]
     usual = statistics.median(record.provenance["cpu_seconds"] for record in past)
@@ -74,5 +74,5 @@ def test_measured_steps_count(study: Study, store: Store) -> None:
 
 
 def test_measurements_of_another_dataset_do_not_count(store: Store, tmp_path: Path) -> None:
-    study = plan(recipe(dataset="synth-cora"))
+    study = plan_study(recipe(dataset="synth-cora"))
     assert not any(line.measured for line in estimate(study, store))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from grb.errors import DataError
-from grb.pipeline import Limits, Store, Study, plan, run
+from grb.pipeline import Limits, Store, Study, plan_study, run
 from grb.pipeline.store import STALE_SECONDS
 from pipeline.parts import BARE, bits, recipe
 
@@ -116,7 +116,7 @@ def test_a_disk_that_fails_at_any_call_costs_a_job_at_most(
 
     With a worker it is the parent's calls that fail: claims, failures, what it reads.
     """
-    study = plan(recipe(BARE, attacks=["rnd"]))
+    study = plan_study(recipe(BARE, attacks=["rnd"]))
     reference = Store(tmp_path / "reference")
     assert run(study.jobs.values(), reference, limits=Limits(workers=0)).complete
     wanted = bits(reference, study.jobs)
@@ -152,9 +152,9 @@ def test_few_file_handles_are_enough_or_said_so(tmp_path: Path) -> None:
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from grb.errors import GRBError
-from grb.pipeline import Limits, Store, plan, run
+from grb.pipeline import Limits, Store, plan_study, run
 from pipeline.parts import BARE, recipe
-jobs = plan(recipe(BARE, attacks=["rnd"], repeats=5)).jobs.values()
+jobs = plan_study(recipe(BARE, attacks=["rnd"], repeats=5)).jobs.values()
 try:
     outcome = run(jobs, Store(sys.argv[1]), limits=Limits(workers=2))
     print("complete" if outcome.complete else outcome)

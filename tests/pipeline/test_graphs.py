@@ -11,7 +11,7 @@ from grb.errors import DataError
 from grb.evaluator.matrix import CLEAN, Board
 from grb.graph import GraphEdit
 from grb.leaderboard.boards import boards_of
-from grb.pipeline import Recipe, Store, board, plan, read_recipe
+from grb.pipeline import Recipe, Store, board, plan_study, read_recipe
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.plan import Study
 from grb.pipeline.rerun import rerun
@@ -40,7 +40,7 @@ INJECTION = Recipe(
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Store]:
     store = Store(tmp_path_factory.mktemp("store"))
     worker = Worker(store)
-    study = plan(MODIFICATION)
+    study = plan_study(MODIFICATION)
     for job in study.jobs.values():
         worker.do(job)
     return study, store
@@ -113,7 +113,7 @@ def test_a_split_is_part_of_a_key_and_none_leaves_keys_as_they_were() -> None:
 
 def test_an_injection_joins_every_test_graph(tmp_path) -> None:
     store = Store(tmp_path)
-    study = plan(INJECTION)
+    study = plan_study(INJECTION)
     worker = Worker(store)
     for job in study.jobs.values():
         worker.do(job)
@@ -125,9 +125,9 @@ def test_an_injection_joins_every_test_graph(tmp_path) -> None:
 
 def test_what_a_study_of_graphs_cannot_do_is_refused() -> None:
     with pytest.raises(DataError, match="grb taxonomy run"):
-        plan(replace(MODIFICATION, scenario="corruption", attacks=(Spec("noedges"),), white_box=()))
+        plan_study(replace(MODIFICATION, scenario="corruption", attacks=(Spec("noedges"),), white_box=()))
     with pytest.raises(DataError, match=r"leave '\+at' out"):
-        plan(replace(MODIFICATION, defenses=(Spec("gin+at"),)))
+        plan_study(replace(MODIFICATION, defenses=(Spec("gin+at"),)))
 
 
 @pytest.mark.parametrize("dataset", ["mutag", "proteins"])
@@ -142,13 +142,13 @@ def test_packaged_recipes_have_ten_folds(dataset: str, scenario: str) -> None:
     find_dataset("TUDataset/MUTAG") is None, reason="needs MUTAG: no root of GRB_DATA holds TUDataset/MUTAG"
 )
 def test_folds_of_mutag_are_planned() -> None:
-    study = plan(read_recipe("mutag-modification").quickly())
+    study = plan_study(read_recipe("mutag-modification").quickly())
     assert {job.data.split for job in study.jobs.values()} == {0, 1}
     assert study.dataset.num_items == 188
 
 
 def test_the_synthetic_recipe_is_planned() -> None:
-    assert len(plan(read_recipe("synth-graphs")).jobs) > 50
+    assert len(plan_study(read_recipe("synth-graphs")).jobs) > 50
 
 
 def test_submissions_are_for_nodes(tmp_path) -> None:

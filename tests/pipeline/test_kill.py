@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from grb.pipeline import Limits, Store, Study, plan, run
+from grb.pipeline import Limits, Store, Study, plan_study, run
 from pipeline.parts import bare, bits, of_kind
 
 KILLS = int(os.environ.get("GRB_KILLS", "200"))
@@ -40,7 +40,7 @@ print("complete" if outcome.complete else outcome, flush=True)
 
 def study_of(log: str) -> Study:
     """Forty cheap attacks and their eighty scores, on two models."""
-    return plan(bare({"name": "Counted", "log": log}, repeats=REPEATS))
+    return plan_study(bare({"name": "Counted", "log": log}, repeats=REPEATS))
 
 
 def killed_run(log: Path, store: Store, after: float, *, at_work: bool) -> tuple[list[str], bool]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grb.pipeline import Limits, Store, board, plan, read_recipe, recipe_names, run
+from grb.pipeline import Limits, Store, board, plan_study, read_recipe, recipe_names, run
 from grb.pipeline.recipe import parse_recipe
 
 NAMES = [name for name in recipe_names() if name.endswith("-modification")]
@@ -43,7 +43,7 @@ def test_the_true_recipe_has_the_victims_of_the_injection_board() -> None:
 
 
 def test_the_embedded_recipe_plans_five_per_cent_of_the_edges() -> None:
-    study = plan(read_recipe("synth-cora-modification").quickly())
+    study = plan_study(read_recipe("synth-cora-modification").quickly())
     attacks = [job for job in study.jobs.values() if job.kind == "attack"]
     assert len(attacks) == 3 * 4
     assert {job.extra["threat"]["edge_ratio"] for job in attacks} == {0.05}
@@ -54,7 +54,7 @@ def test_the_embedded_recipe_plans_five_per_cent_of_the_edges() -> None:
 
 
 def test_a_board_of_modification_attacks(tmp_path) -> None:
-    study = plan(parse_recipe(SMALL, name="small"))
+    study = plan_study(parse_recipe(SMALL, name="small"))
     store = Store(tmp_path / "store")
     assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
     made = board(study, store)
@@ -73,6 +73,6 @@ def test_the_share_of_changed_edges_is_swept() -> None:
     shares = list(recipe.sweep["edge_ratio"])
     assert recipe.scenario == "modification" and shares == sorted(shares) and 0.05 in shares
     small = replace(recipe, dataset="synth-tiny", name="small", repeats=1, defenses=recipe.defenses[:1])
-    attacks = [job for job in plan(small).jobs.values() if job.kind == "attack"]
+    attacks = [job for job in plan_study(small).jobs.values() if job.kind == "attack"]
     assert {job.extra["threat"]["edge_ratio"] for job in attacks} == set(shares)
     assert len(attacks) == len(shares) * len(recipe.attacks)

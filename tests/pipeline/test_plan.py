@@ -12,7 +12,7 @@ from grb.attack.build import default_threat_model
 from grb.dataset.storage import save
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
 from grb.evaluator.matrix import CLEAN
-from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan, read_recipe, run
+from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan_study, read_recipe, run
 from grb.pipeline.plan import SURROGATE_SEED, closure
 from grb.pipeline.results import paper_table, rows
 from grb.threat import Injection, Modification
@@ -43,7 +43,7 @@ def test_inputs_are_listed_before_their_users(study: Study) -> None:
 
 
 def test_planning_again_gives_the_same_keys(study: Study) -> None:
-    assert list(plan(recipe()).jobs) == list(study.jobs)
+    assert list(plan_study(recipe()).jobs) == list(study.jobs)
 
 
 def test_each_repeat_has_a_surrogate_and_seed_of_its_own_and_no_victim_is_a_surrogate(study: Study) -> None:
@@ -66,19 +66,21 @@ def test_a_white_box_attack_is_scored_on_the_model_it_attacked_alone(study: Stud
 
 
 def test_an_attack_without_a_model_gets_none_and_trains_none() -> None:
-    study = plan(recipe(attacks=["rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
+    study = plan_study(recipe(attacks=["rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
     assert all(job.inputs == {} and job.extra["knowledge"] == "none" for job in of_kind(study, "attack"))
     assert {job.seed for job in of_kind(study, "fit")} == {0}
     assert {place.attack for place in study.places} == {"rnd", CLEAN}  # once, not once per surrogate
 
 
 def test_several_surrogates_are_told_apart() -> None:
-    study = plan(recipe(attacks=["fgsm", "rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
+    study = plan_study(recipe(attacks=["fgsm", "rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
     assert {place.attack for place in study.places} == {"fgsm from gcn", "fgsm from sgcn", "rnd", CLEAN}
 
 
 def test_limits_can_be_changed_and_varied() -> None:
-    study = plan(recipe(threat={"nodes": 3}, sweep={"edges_per_node": [1, 2], "nodes": [4]}, modes=["full"], repeats=1))
+    study = plan_study(
+        recipe(threat={"nodes": 3}, sweep={"edges_per_node": [1, 2], "nodes": [4]}, modes=["full"], repeats=1)
+    )
     limits = {
         (job.spec.name, job.extra["threat"]["nodes"], job.extra["threat"]["edges_per_node"])
         for job in of_kind(study, "attack")
@@ -94,11 +96,13 @@ def test_limits_can_be_changed_and_varied() -> None:
 
 
 def test_limits_of_a_modification() -> None:
-    study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
+    study = plan_study(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
     usual = default_threat_model("modification", study.dataset, "full")
     assert isinstance(usual, Modification) and usual.edge_ratio == 0.05
     assert all(job.extra["threat"]["edge_ratio"] == 0.05 for job in of_kind(study, "attack"))
-    study = plan(recipe(scenario="modification", white_box=[], attacks=["rnd"], threat={"edges": 9, "per_node": 0.5}))
+    study = plan_study(
+        recipe(scenario="modification", white_box=[], attacks=["rnd"], threat={"edges": 9, "per_node": 0.5})
+    )
     threat = of_kind(study, "attack")[0].extra["threat"]
     assert "edge_ratio" not in threat  # a number instead of a share
     assert (threat["kind"], threat["edges"], threat["per_node"]) == ("modification", 9, 0.5)
@@ -106,7 +110,7 @@ def test_limits_of_a_modification() -> None:
 
 def test_a_dataset_of_ones_own_has_the_limits_that_an_attack_on_it_would_have(tmp_path: Path) -> None:
     mine = save(load_dataset("synth-tiny"), tmp_path / "mine")
-    study = plan(recipe(dataset=str(mine), white_box=[], attacks=["rnd"]))
+    study = plan_study(recipe(dataset=str(mine), white_box=[], attacks=["rnd"]))
     targets = len(study.dataset.test_ids("full"))
     inferred = Injection.inferred(targets, study.dataset.feature_range)
     assert {job.extra["threat"]["nodes"] for job in of_kind(study, "attack") if job.mode == "full"} == {inferred.nodes}
@@ -114,7 +118,7 @@ def test_a_dataset_of_ones_own_has_the_limits_that_an_attack_on_it_would_have(tm
 
 def test_gcn_and_mlp_are_in_every_table_once() -> None:
     def defenses(*listed: object) -> list[str]:
-        study = plan(bare("Idle", defenses=list(listed)))
+        study = plan_study(bare("Idle", defenses=list(listed)))
         return [place.defense for place in study.places if place.attack == CLEAN]
 
     assert defenses() == ["gcn", "mlp"]
@@ -124,13 +128,15 @@ def test_gcn_and_mlp_are_in_every_table_once() -> None:
 
 
 def test_an_alias_is_the_same_job() -> None:
-    assert list(plan(recipe(attacks=["random", "FGSM"])).jobs) == list(plan(recipe(attacks=["rnd", "fgsm"])).jobs)
+    assert list(plan_study(recipe(attacks=["random", "FGSM"])).jobs) == list(
+        plan_study(recipe(attacks=["rnd", "fgsm"])).jobs
+    )
 
 
 def test_the_recipes_training_and_iterations_reach_the_jobs_and_give_way_to_a_specs_own(study: Study) -> None:
     assert all(job.spec.params == {"epochs": 3} for job in of_kind(study, "fit"))
     assert {job.spec.label for job in of_kind(study, "attack")} == {"rnd", "fgsm(iterations=2)"}
-    other = plan(recipe(attacks=[{"name": "fgsm", "iterations": 9}], defenses=[{"name": "gcn+ln", "epochs": 1}]))
+    other = plan_study(recipe(attacks=[{"name": "fgsm", "iterations": 9}], defenses=[{"name": "gcn+ln", "epochs": 1}]))
     assert {job.spec.params.get("iterations") for job in of_kind(other, "attack")} == {2, 9}
     assert {job.spec.label for job in of_kind(other, "fit")} >= {"gcn+ln(epochs=1)", "gcn(epochs=3)"}
 
@@ -163,7 +169,7 @@ def test_the_recipes_training_and_iterations_reach_the_jobs_and_give_way_to_a_sp
 )
 def test_everything_in_a_recipe_is_checked_before_anything_runs(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(GRBError, match=words):
-        plan(recipe(**changes))
+        plan_study(recipe(**changes))
 
 
 def test_other_versions_of_a_method_are_other_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,15 +178,15 @@ def test_other_versions_of_a_method_are_other_jobs(monkeypatch: pytest.MonkeyPat
     from grb.model.torch import GCN
 
     made = recipe(defenses=["gcn+at"], white_box=[])
-    before = {key: job.spec.name for key, job in plan(made).jobs.items()}
+    before = {key: job.spec.name for key, job in plan_study(made).jobs.items()}
     for thing, touched in ((RND, {"rnd"}), (GCN, {"gcn", "gcn+at", "fgsm"}), (AdversarialTraining, {"gcn+at"})):
         with monkeypatch.context() as patch:
             patch.setattr(thing, "version", getattr(thing, "version", 1) + 1, raising=False)
-            after = plan(made).jobs
+            after = plan_study(made).jobs
         assert {before[key] for key in before.keys() - after.keys()} - {"score"} == touched
     with monkeypatch.context() as patch:  # adversarial training uses FGSM
         patch.setattr(FGSM, "version", 7, raising=False)
-        assert {before[key] for key in before.keys() - plan(made).jobs.keys()} >= {"gcn+at", "fgsm"}
+        assert {before[key] for key in before.keys() - plan_study(made).jobs.keys()} >= {"gcn+at", "fgsm"}
 
 
 def test_needed_jobs_are_followed_to_their_roots(study: Study) -> None:
@@ -286,7 +292,7 @@ def test_published_values_are_those_of_the_table() -> None:
 @needs_grb_cora
 def test_the_plan_of_table_13() -> None:
     """12 victims, 10 surrogates; 5 attacks x 10 repeats x 4 modes and one white-box attack on each victim."""
-    study = plan(read_recipe("grb-cora"))
+    study = plan_study(read_recipe("grb-cora"))
     count = {kind: len(of_kind(study, kind)) for kind in ("fit", "attack", "score")}
     assert count == {"fit": 12 + 10, "attack": 5 * 10 * 4 + 12 * 4, "score": 12 + 12 * (5 * 10 * 4) + 12 * 4}
     table = paper_table("grb-cora")
@@ -298,7 +304,9 @@ def test_the_plan_of_table_13() -> None:
 
 
 def test_a_recipe_runs_attacks_and_models_of_ones_own(tmp_path: Path) -> None:
-    study = plan(bare({"name": "Idle", "seconds": 0.01}, defenses=[{"name": "pipeline.plugins:Linear", "scale": 2.0}]))
+    study = plan_study(
+        bare({"name": "Idle", "seconds": 0.01}, defenses=[{"name": "pipeline.plugins:Linear", "scale": 2.0}])
+    )
     label = "pipeline.plugins:Linear(scale=2.0)"
     versions = {job.spec.name: job.version for job in study.jobs.values()}
     assert versions["pipeline.plugins:Idle"] == 3 and versions["pipeline.plugins:Linear"] == 2
@@ -323,12 +331,12 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_recipe_runs_plug_ins_under_their_names(plugin: None, tmp_path: Path) -> None:
-    study = plan(recipe(attacks=["idle"], defenses=["linear"], white_box=[], modes=["full"], repeats=1))
+    study = plan_study(recipe(attacks=["idle"], defenses=["linear"], white_box=[], modes=["full"], repeats=1))
     store = Store(tmp_path / "store")
     assert run(study.jobs.values(), store, limits=Limits(workers=0)) == Outcome(done=len(study.jobs))
     assert set(board(study, store).defenses) == {"gcn", "linear", "mlp"}
     with pytest.raises(UnknownName, match="Did you mean 'linear'"):
-        plan(recipe(defenses=["linaer"]))
+        plan_study(recipe(defenses=["linaer"]))
 
 
 @pytest.fixture(autouse=True)

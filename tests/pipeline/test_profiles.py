@@ -7,7 +7,7 @@ import pytest
 
 from grb.errors import DataError, GRBError
 from grb.evaluator.matrix import CLEAN
-from grb.pipeline import DataRef, Job, Limits, Spec, Store, board, plan, run
+from grb.pipeline import DataRef, Job, Limits, Spec, Store, board, plan_study, run
 from grb.pipeline.profile_job import column, perturb
 from grb.pipeline.profiles import ProfileStudy, Profiling, parse_perturbation, plan_profiles
 from grb.pipeline.recipe import parse_recipe
@@ -158,7 +158,7 @@ training: {epochs: 3}
 
 
 def test_perturbations_are_columns_of_the_robustness_leaderboard(tmp_path) -> None:
-    study, store = plan(parse_recipe(CORRUPTION, name="mine")), Store(tmp_path / "store")
+    study, store = plan_study(parse_recipe(CORRUPTION, name="mine")), Store(tmp_path / "store")
     scores = [job for job in study.jobs.values() if job.kind == "score"]
     # two victims: clean, one draw of what is not random, two of what is
     assert len(scores) == 2 * (1 + 1 + 2)
@@ -172,6 +172,6 @@ def test_perturbations_are_columns_of_the_robustness_leaderboard(tmp_path) -> No
 
 def test_a_corruption_that_replaces_the_features_is_refused() -> None:
     with pytest.raises(DataError, match="'randftrs' leaves other features than a trained model knows"):
-        plan(parse_recipe(CORRUPTION.replace("DropEdges", "LowPass+RandFtrs"), name="mine"))
+        plan_study(parse_recipe(CORRUPTION.replace("DropEdges", "LowPass+RandFtrs"), name="mine"))
     with pytest.raises(GRBError, match="no perturbation 'pgd'"):
-        plan(parse_recipe(CORRUPTION.replace("DropEdges", "pgd"), name="mine"))
+        plan_study(parse_recipe(CORRUPTION.replace("DropEdges", "pgd"), name="mine"))

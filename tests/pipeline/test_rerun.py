@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grb.errors import DataError, IntegrityError
-from grb.pipeline import DataRef, Job, Limits, Record, Spec, Store, Study, plan, run
+from grb.pipeline import DataRef, Job, Limits, Record, Spec, Store, Study, plan_study, run
 from grb.pipeline.rerun import choose, rerun
 from pipeline.parts import bare, copied, of_kind
 
@@ -119,7 +119,7 @@ def test_code_that_a_record_names_is_not_imported(hostile: tuple[Store, Path, li
 
 
 def test_ones_own_code_is_computed_again_if_trusted(tmp_path: Path) -> None:
-    study = plan(bare("Idle", defenses=["pipeline.plugins:Linear"]))
+    study = plan_study(bare("Idle", defenses=["pipeline.plugins:Linear"]))
     store = Store(tmp_path / "store")
     run(study.jobs.values(), store, limits=Limits(workers=0))
     keys = [job.key for job in of_kind(study, "score")]

@@ -17,7 +17,7 @@ from grb import metric
 from grb.errors import BudgetError, DataError, IntegrityError
 from grb.graph import Graph, GraphEdit
 from grb.model.base import predict
-from grb.pipeline import Job, Limits, Store, Study, plan, run
+from grb.pipeline import Job, Limits, Store, Study, plan_study, run
 from grb.pipeline.worker import (
     TRACE,
     LRUCache,
@@ -167,7 +167,7 @@ def test_other_presets_than_the_planned_ones_are_refused(store: Store, study: St
 
 def test_an_edit_beyond_the_limits_is_no_result(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    (job,) = of_kind(plan(bare("Greedy")), "attack")
+    (job,) = of_kind(plan_study(bare("Greedy")), "attack")
     refused(job, store, BudgetError, "nodes are injected, but the threat model allows")
     assert not list(store.keys())
 

@@ -31,7 +31,7 @@ def plan(
     """
     import os
 
-    from grb.pipeline import plan as plan_study
+    from grb.pipeline import plan_study
     from grb.pipeline.estimate import estimate
 
     place = run_options.store_at(store)

@@ -57,10 +57,10 @@ def finish(
     """Run a recipe and show what came of it; ends the command with its exit code."""
     from grb.cli.leaderboard import show_board
     from grb.leaderboard.boards import shown_board
-    from grb.pipeline import plan, recipe_names
+    from grb.pipeline import plan_study, recipe_names
     from grb.pipeline.submission import submissions
 
-    study = plan(recipe, submitted=submissions(store))
+    study = plan_study(recipe, submitted=submissions(store))
     outcome = run_options.carry_out(
         run_options.part(study, shard),
         store,

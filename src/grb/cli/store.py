@@ -182,11 +182,11 @@ def export(
     place = _existing(store)
     study = None
     if recipe is not None:
-        from grb.pipeline import plan
+        from grb.pipeline import plan_study
         from grb.pipeline.submission import submissions
 
         made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-        study = plan(made, submitted=submissions(place))
+        study = plan_study(made, submitted=submissions(place))
     if to.suffix == ".zip":
         from grb.pipeline.bundle import pack
 

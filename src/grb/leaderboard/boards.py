@@ -11,7 +11,7 @@ from typing import Any
 from grb.errors import DataError, MissingDataset
 from grb.evaluator.matrix import CLEAN, Board
 from grb.pipeline.job import Job
-from grb.pipeline.plan import Study, plan
+from grb.pipeline.plan import Study, plan_study
 from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
 from grb.pipeline.results import board as board_of
 from grb.pipeline.store import Store
@@ -153,7 +153,7 @@ def _planned(
             if setting.dataset != recipe.dataset:
                 continue
             try:
-                study = plan(
+                study = plan_study(
                     recipe,
                     threads=setting.threads,
                     device=setting.device,

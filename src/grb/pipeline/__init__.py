@@ -9,7 +9,7 @@ from grb import _lazy
 if TYPE_CHECKING:
     from grb.pipeline.engine import Event, Limits, Outcome, run
     from grb.pipeline.job import DataRef, Job
-    from grb.pipeline.plan import Study, plan
+    from grb.pipeline.plan import Study, plan_study
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
     from grb.pipeline.record import Record
     from grb.pipeline.results import board
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "engine": ("Event", "Limits", "Outcome", "run"),
     "job": ("DataRef", "Job"),
-    "measurements": ("board",),
+    "results": ("board",),
     "recipe": ("Recipe", "read_recipe", "recipe_names"),
     "spec": ("Spec",),
     "record": ("Record",),
     "store": ("Store",),
-    "study": ("Study", "plan"),
+    "plan": ("Study", "plan_study"),
 }
 __all__ = [
     "DataRef",
@@ -38,7 +38,7 @@ __all__ = [
     "Store",
     "Study",
     "board",
-    "plan",
+    "plan_study",
     "read_recipe",
     "recipe_names",
     "run",

@@ -89,7 +89,7 @@ def closure(jobs: Mapping[str, Job], keys: Iterable[str]) -> Iterator[str]:
             stack.extend(jobs[key].needs)
 
 
-def plan(
+def plan_study(
     recipe: Recipe,
     *,
     threads: int = 1,
@@ -147,7 +147,7 @@ def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | 
     attacked itself as the recipe's white-box attacks do.
     """
     others = [record for record in store.submitted() if record.key != submission.key]
-    study = plan(recipe, data_dir=data_dir, submitted=[*others, submission])
+    study = plan_study(recipe, data_dir=data_dir, submitted=[*others, submission])
     label = card_of(submission).label
     if submission.key not in study.jobs:
         raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")

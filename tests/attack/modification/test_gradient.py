@@ -105,7 +105,7 @@ def test_blocks_hold_the_same_numbers(name: str, one_piece: int, monkeypatch: py
     rows, columns = torch.tensor([3, 0, 7]), torch.arange(N)
     block = gradient.block(rows, columns)
     for at_once in (2**16, 4):
-        for module in ("gradient", "factors"):
+        for module in ("gradient", "low_rank_gradients"):
             monkeypatch.setattr(f"grb.attack.modification.{module}.PAIRS_AT_ONCE", at_once)
         for place, row in enumerate(rows.tolist()):
             others = columns[columns != row]
