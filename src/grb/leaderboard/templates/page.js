@@ -255,7 +255,7 @@
       el("ul", null, ...board.flags.map((flag) => el("li", null, name(flag.text))))));
   }
   function drawLegend(domain) {
-    const label = METRICS.find(([key]) => key === state.metric)[1].replace("accuracy", board.metric);
+    const label = METRICS.find(([key]) => key === state.metric)[1].replace("accuracy", boards[state.board].metric);
     const box = $("legend");
     if (!domain) { box.replaceChildren(label + ": nothing to show"); return; }
     const ramp = el("span", { class: "ramp", "aria-hidden": "true" });
