@@ -33,7 +33,7 @@ def test_train_saves_the_split_and_eval_finds_it(grb_json, tmp_path):
         load_dataset("synth-graphs").with_split(SPLIT),
     )
     assert run["scores"] == dict(expected)
-    assert grb_json("eval", file)["scores"]["clean"] == dict(expected)
+    assert grb_json("eval", file)["results"][0]["values"] == {"accuracy": dict(expected)}
 
 
 @pytest.mark.parametrize("attack", ["fga", "rnd"])

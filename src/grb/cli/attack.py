@@ -15,7 +15,7 @@ from grb.catalogue import canonical
 from grb.cli import output
 from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
-from grb.cli.eval import check_model, dataset_line, dataset_title, model_title, on_split, trained_on
+from grb.cli.eval import check_model, dataset_line, dataset_title, on_split, trained_on
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
 from grb.cli.progress import Reporter, every_run, reporter
 from grb.errors import BudgetError, DataError, GRBError
@@ -270,7 +270,7 @@ def _source(
     """The model that lends its gradients, and what the record says about it."""
     if file is not None:
         model = read[file][0]
-        return model, {"model": model_title(model), "file": str(file)}
+        return model, {"model": model.title, "file": str(file)}
     return _train_surrogate(surrogate, dataset, seed) if surrogate is not None else (None, None)
 
 
@@ -376,7 +376,7 @@ def _outcome(dataset: Dataset, mode: str, victim: Victim, attacked: Prediction) 
     under = score(None, dataset, after=attacked, before=victim.clean, difficulties=[mode])
     return {
         "victim": victim.name,
-        "model": model_title(victim.model),
+        "model": victim.model.title,
         "clean": clean.values[clean.primary][mode],
         "attacked": under.values[under.primary][mode],
         "changed": under.changed[mode],

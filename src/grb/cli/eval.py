@@ -14,7 +14,6 @@ from grb.errors import DataError
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
-    from grb.evaluator.scoring import Evaluation
     from grb.graph import GraphEdit
     from grb.model.base import GraphModel
 
@@ -23,7 +22,7 @@ def evaluate(
     file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --save`.")],
     edits: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[EDIT.npz]...", help="Edits written by `grb attack --save`, each applied by itself."),
+        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --save`, each applied by itself."),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -52,7 +51,7 @@ def evaluate(
     threads: Annotated[int, typer.Option(help="Number of threads that torch uses.")] = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
-    edit: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    edit: Annotated[Path | None, typer.Option(hidden=True, help="Replaced by edits as arguments.")] = None,
 ) -> None:
     """Score a saved model on the test sets of a dataset, clean and under every edit.
 
@@ -64,10 +63,7 @@ def evaluate(
     """
 
     from grb import metric
-    from grb.dataset import load_dataset
-    from grb.evaluator.scoring import predict_checked, score
-    from grb.graph import GraphEdit
-    from grb.trainer.checkpoint import load_model_with_meta
+    from grb.evaluator.scoring import primary_metric
 
     if edit is not None:
         raise DataError(
@@ -76,60 +72,88 @@ def evaluate(
     check_counts(threads=threads)
     use_machine(threads)
     chosen = metric.get_all(metrics or "")
-    model, meta = load_model_with_meta(file)
-    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
-    fingerprint = loaded.fingerprint()
-    check_model(file, model, meta, loaded, fingerprint)
+    model, loaded, fingerprint = _load(file, dataset, data_dir)
     if checks and loaded.task == "graph":
         raise DataError(
             f"--checks looks at the nodes of one graph, but '{loaded.name}' has graphs to classify; leave it out"
         )
-    changes: dict[str, GraphEdit] = {}
-    for path in dict.fromkeys(edits or []):
-        changes[str(path)], made_for = GraphEdit.load_with_meta(path)
-        _check_origin(path, made_for, loaded, fingerprint)
-    wanted = [name.strip() for name in difficulty.split(",")] if difficulty else None
-    clean = predict_checked(model, loaded.graph, loaded)
-    first = score(model, loaded, metrics=chosen.values(), difficulties=wanted, after=clean)
-    results = [{"graph": "clean", "edit": None, **_numbers(first)}]
-    for name, change in changes.items():
-        found = score(model, loaded, change, metrics=chosen.values(), difficulties=wanted, before=clean)
-        results.append({"graph": name, "edit": _size(change), **_numbers(found)})
-    result = {
-        "file": str(file),
-        "model": model_title(model),
-        "parameters": model.num_parameters,
-        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
-        "metric": first.primary,
-        "threads": threads,
-        "results": results,
-        "warnings": _warnings(model, loaded) if checks else None,
-    }
+    changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits or []}
     if changes:
         output.say("note: limits of the edits were not checked here; `grb attack` does when it makes one")
+    wanted = [name.strip() for name in difficulty.split(",")] if difficulty else None
+    result = {
+        "file": str(file),
+        "model": model.title,
+        "parameters": model.num_parameters,
+        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
+        "metric": primary_metric(loaded),
+        "threads": threads,
+        "results": _results(model, loaded, changes, metrics=list(chosen.values()), difficulties=wanted),
+        "warnings": _warnings(model, loaded) if checks else None,
+    }
     if as_json:
         output.print_json(result)
     else:
-        fractions = {first.primary, *(each.name for each in chosen.values() if each.range == (0.0, 1.0))}
-        _show(result, loaded, fractions)
+        _show(result, loaded, {name for name, each in chosen.items() if each.range != (0.0, 1.0)})
+
+
+def _load(file: Path, dataset: str | None, data_dir: Path | None) -> tuple[GraphModel, Dataset, str]:
+    """A saved model, the dataset to score it on, and that dataset's fingerprint."""
+    from grb.dataset import load_dataset
+    from grb.trainer.checkpoint import load_model_with_meta
+
+    model, meta = load_model_with_meta(file)
+    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
+    fingerprint = loaded.fingerprint()
+    check_model(file, model, meta, loaded, fingerprint)
+    return model, loaded, fingerprint
+
+
+def _load_edit(file: Path, dataset: Dataset, fingerprint: str) -> GraphEdit:
+    from grb.graph import GraphEdit
+
+    edit, made_for = GraphEdit.load_with_meta(file)
+    _check_origin(file, made_for, dataset, fingerprint)
+    return edit
+
+
+def _results(
+    model: GraphModel, dataset: Dataset, edits: Mapping[str, GraphEdit], **options: Any
+) -> list[dict[str, Any]]:
+    """Scores on the clean graph, then under every edit, as plain values."""
+    from grb.evaluator.scoring import predict_checked, score
+
+    clean = predict_checked(model, dataset.graph, dataset)
+    found = [score(model, dataset, after=clean, **options)]
+    found += [score(model, dataset, edit, before=clean, **options) for edit in edits.values()]
+    sizes = [None, *map(_size, edits.values())]
+    return [
+        {
+            "graph": graph,
+            "edit": size,
+            "values": {name: dict(scores) for name, scores in each.values.items()},
+            "changed": dict(each.changed),
+            "invalid": dict(each.invalid),
+        }
+        for graph, size, each in zip(["clean", *edits], sizes, found, strict=True)
+    ]
 
 
 def dataset_title(dataset: Dataset) -> str:
+    """A dataset's name for tables, which says so if it is synthetic."""
     return f"{dataset.name} (synthetic)" if dataset.synthetic else dataset.name
 
 
 def dataset_line(dataset: Dataset) -> str:
+    """A dataset and its size in one line."""
     return (
         f"{dataset_title(dataset)}: {dataset.num_nodes} nodes, {dataset.num_edges} edges, "
         f"{dataset.num_features} features, {dataset.num_classes} classes"
     )
 
 
-def model_title(model: GraphModel) -> str:
-    return model.title
-
-
 def trained_on(file: Path, meta: dict[str, Any]) -> str:
+    """The dataset that a model's file names; import paths are refused."""
     name = meta.get("dataset")
     if not isinstance(name, str):
         raise DataError(f"{file} does not say which dataset it was trained on; give one with --dataset")
@@ -194,24 +218,19 @@ def _size(edit: GraphEdit) -> dict[str, int]:
     }
 
 
-def _numbers(found: Evaluation) -> dict[str, Any]:
-    values = {name: dict(scores) for name, scores in found.values.items()}
-    return {"values": values, "changed": dict(found.changed), "invalid": dict(found.invalid)}
-
-
 def _warnings(model: GraphModel, dataset: Dataset) -> list[dict[str, Any]]:
     from grb.evaluator import sanity_checks
 
     return [flag.to_dict() for flag in sanity_checks.check_model(model, dataset)]
 
 
-def _show(result: dict[str, Any], dataset: Dataset, fractions: set[str]) -> None:
-    """One table of all metrics and graphs; fractions are shown in per cent, custom metrics as they are."""
+def _show(result: dict[str, Any], dataset: Dataset, unbounded: set[str]) -> None:
+    """One table of all metrics and graphs, in per cent but for metrics without a range from 0 to 1."""
     clean, *edited = result["results"]
     several, titles = len(clean["values"]) > 1, _titles([each["graph"] for each in edited])
     rows: list[list[str]] = []
     for name, own in clean["values"].items():
-        factor = 100 if name in fractions else 1
+        factor = 1 if name in unbounded else 100
         head = [name] if several else []
         rows.append([*head, "clean", *(f"{factor * value:.2f}" for value in own.values())])
         for title, each in zip(titles, edited, strict=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json, check_counts, check_seed, names, StoreOption, store_at
+from grb.cli.options import Json, StoreOption, check_counts, check_seed, names, store_at
 from grb.cli.taxonomy_run import numbers
 from grb.errors import DataError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import DataDir, Json, check_counts, names, StoreOption, store_at
+from grb.cli.options import DataDir, Json, StoreOption, check_counts, names, store_at
 from grb.cli.progress import duration
 from grb.errors import DataError
 

@@ -37,7 +37,8 @@ def scores(logits: Any, decided: Any, labels: Any) -> Array:
     table, truth, invalid = as_array(logits, "logits").astype(np.float64), as_array(labels, "labels"), _invalid(logits)
     single = truth.ndim == 1
     table[invalid] = 0.0
-    made = log_odds(table) if single and table.shape[1] > 1 else np.clip(table, -1e30, 1e30)
+    # rounded, because equal probabilities differ in the last bits of their log odds, and ties must stay ties
+    made = log_odds(table).round(9) if single and table.shape[1] > 1 else np.clip(table, -1e30, 1e30)
     if invalid.any():
         members = truth[invalid][:, None] == np.arange(table.shape[1]) if single else truth[invalid] == 1
         made[invalid] = np.where(members, made.min() - 1e31, made.max() + 1e31)
