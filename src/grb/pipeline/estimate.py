@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from grb.attack.build import build_attack
+from grb.attack.build import build_attack, steps_of
 from grb.names import ModelName
 from grb.pipeline.job import Job
 from grb.pipeline.plan import Study
@@ -115,7 +115,8 @@ def _steps_of(job: Job) -> int:
 @cache
 def _steps(attack: str, dataset: str, params: str) -> int:
     """Of an attack as it is built: a job leaves out what is at its default."""
-    return int(getattr(build_attack(attack, dataset, **json.loads(params)), "n_epoch", 1))
+    found = steps_of(build_attack(attack, dataset, **json.loads(params)))
+    return 1 if found is None else found
 
 
 def _megabytes(past: tuple[float, float] | None, base: float) -> float:
