@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -44,6 +46,16 @@ class Linear(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, bias={self.bias is not None}"
+
+
+def linears(widths: Sequence[int]) -> nn.ModuleList:
+    """A linear map between every two neighbouring widths."""
+    return nn.ModuleList(Linear(before, after) for before, after in pairwise(widths))
+
+
+def layer_norms(widths: Sequence[int], enabled: bool) -> nn.ModuleList | None:
+    """A layer norm for each width; None if the model has none."""
+    return nn.ModuleList(nn.LayerNorm(width) for width in widths) if enabled else None
 
 
 class Dropout(nn.Module):

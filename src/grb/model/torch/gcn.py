@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -10,26 +10,17 @@ from torch import Tensor, nn
 from grb.graph import CSR, Adjacency, Op, normalise
 from grb.model.base import Propagate, Rows, Stage
 from grb.model.layers import Linear
-from grb.model.stack import ConvStack
+from grb.model.stack import ResidualStack
 
 
-class GCN(ConvStack):
+@dataclass(eq=False, repr=False)
+class GCN(ResidualStack):
     r"""Graph convolutional network.
 
     .. math:: H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\hat A\, \mathrm{LN}(H_l)\, W_l + b_l)), \qquad
               \hat A = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}
 
     with one convolution more than hidden widths; see :class:`grb.model.stack.ConvStack` for norms and residuals.
-
-    Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
-        layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        residual: Add a hidden layer's input to its output where both have the same width.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
@@ -38,29 +29,9 @@ class GCN(ConvStack):
 
     name = "gcn"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        residual: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=residual,
-            make_conv=lambda a, b, _: GCNConv(a, b),
-        )
-        if generator is not None:
-            self.reset_parameters(generator)
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A graph convolution."""
+        return GCNConv(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
         return normalise.gcn(adj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -13,13 +13,14 @@ from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Op, dense, normalise
 from grb.model.base import Propagate, Rows, Stage, State
 from grb.model.layers import Linear
-from grb.model.stack import ConvStack
+from grb.model.stack import ResidualStack
 
 # the root of zero has an infinite slope
 TINY = 1e-12
 
 
-class GraphSAGE(ConvStack):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GraphSAGE(ResidualStack):
     r"""GraphSAGE with GRB's pooling, or with the mean of the neighbours.
 
     ``pool``: with rows scaled to length one, :math:`H' = \mathrm{relu}(H W_p + b_p)`, and :math:`P = \tilde D^{-1} \tilde A`,
@@ -30,51 +31,21 @@ class GraphSAGE(ConvStack):
     :math:`H W_s + D^{-1} A H\, W_n + b`, equal to PyG's ``SAGEConv``.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         aggregate: ``pool`` or ``mean``.
-        layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        residual: Add a hidden layer's input to its output where both have the same width.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Hamilton et al., *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
     """
 
+    aggregate: Literal["pool", "mean"] = "pool"
     name = "graphsage"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        aggregate: Literal["pool", "mean"] = "pool",
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        residual: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        convs = {"pool": PoolConv, "mean": MeanConv}
-        if aggregate not in convs:
-            raise DataError(f"aggregate is {aggregate!r}, but 'pool' or 'mean' is needed")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=residual,
-            make_conv=lambda a, b, _: convs[aggregate](a, b),
-            aggregate=aggregate,
-        )
-        self.aggregate = aggregate
-        if generator is not None:
-            self.reset_parameters(generator)
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A convolution of the chosen aggregation."""
+        convs: dict[str, type[nn.Module]] = {"pool": PoolConv, "mean": MeanConv}
+        if self.aggregate not in convs:
+            raise DataError(f"aggregate is {self.aggregate!r}, but 'pool' or 'mean' is needed")
+        return convs[self.aggregate](in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
         if self.aggregate == "pool":
