@@ -24,12 +24,14 @@ class Batch:
         op: Operator over them.
         y: Labels of its nodes or graphs.
         ptr: Boundaries of its graphs; None for a single graph.
+        rows: Ids of the nodes that have the labels; None for all.
     """
 
     x: Tensor | CSR
     op: Any
     y: Tensor
     ptr: Tensor | None = None
+    rows: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

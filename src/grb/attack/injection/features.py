@@ -97,8 +97,8 @@ class SignAscent:
 
 
 @dataclass(frozen=True)
-class ClippedOptimiser:
-    """Any torch optimiser on the features themselves, clipped into the range after every step; new rows start at zero.
+class _TorchOptimiser:
+    """A torch optimiser of features.
 
     Args:
         make: From a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
@@ -110,27 +110,21 @@ class ClippedOptimiser:
     steps: int
     patience: int | None = None
 
+
+class ClippedOptimiser(_TorchOptimiser):
+    """Any torch optimiser on the features themselves, clipped into the range after every step; new rows start at zero."""
+
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         x = torch.where(so_far.isnan(), 0.0, so_far).clamp(*limits).requires_grad_()
         return _descend(objective, x, lambda value: value, self.make, self.steps, self.patience, clip=limits)
 
 
-@dataclass(frozen=True)
-class SmoothMap:
+class SmoothMap(_TorchOptimiser):
     r"""Any torch optimiser behind a smooth map onto the range: :math:`x = \frac{hi + lo}{2} + \frac{hi - lo}{2} \sin u`.
 
     New rows start at :math:`u \sim N(0, 1)`; rows of earlier rounds go on from where they were. Unlike the usual
     :math:`hi \cdot \sin u` the map respects a range that is not symmetric.
-
-    Args:
-        make: From a list of tensors to an optimiser.
-        steps: Number of steps.
-        patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """
-
-    make: Callable[[list[Tensor]], torch.optim.Optimizer]
-    steps: int
-    patience: int | None = None
 
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         low, high = limits
