@@ -68,9 +68,11 @@ class Defended(GraphModel):
         self.name = f"{model.name}-{name or _name_of(part)}"
 
     def prepare(self, adj: Adjacency) -> Edges:
+        """The edges as they are; they are preprocessed once the features are known."""
         return Edges(adj)
 
     def forward(self, x: Tensor | CSR, op: Edges) -> Tensor:
+        """Logits of every node, [n, classes]."""
         graph, inner = op.seen(self.part, self.model, x)
         logits: Tensor = self.model(graph.x, inner)
         return logits
@@ -112,9 +114,11 @@ class Relaxed(nn.Module):
         self.defended = defended
 
     def prepare(self, adj: Adjacency) -> tuple[Edges, Any]:
+        """The defended model's edges, and the inner model's operator of all edges."""
         return self.defended.prepare(adj), prepare(self.defended.model, adj)
 
     def forward(self, x: Tensor | CSR, op: tuple[Edges, Any]) -> Tensor:
+        """Logits of every node, [n, classes]."""
         edges, uncut = op
         with torch.no_grad():
             logits: Tensor = self.defended(x, edges)

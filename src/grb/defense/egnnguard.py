@@ -56,9 +56,11 @@ class EGNNGuard(ConvStack):
         return Linear(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops."""
         return CSR(*with_self_loops(adj), symmetric=True)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h, edges, last = dense(x), op.values, len(self.convs) - 1
         for place, linear in enumerate(self.convs):
             assert isinstance(linear, Linear)

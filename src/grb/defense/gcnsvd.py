@@ -42,6 +42,7 @@ class GCNSVD(ConvStack):
         return GCNConv(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> LowRank:
+        """The normalised low-rank approximation of the adjacency."""
         values, vectors = largest_eigenpairs(adj, self.rank)
         weighted = vectors * values
         degrees = (weighted @ vectors.sum(0) + 1).clamp_min(LOWEST_DEGREE)

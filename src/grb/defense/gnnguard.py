@@ -62,10 +62,12 @@ class Gate(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.ones_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, pattern: Pattern, alpha: Tensor) -> Tensor:
+        """Logits of every node, [n, classes]."""
         both = torch.stack([alpha, alpha[pattern.transposed[1]]], dim=1)
         score = self.linear(both).squeeze(1)
         gate = (score >= 0).to(alpha.dtype)
@@ -114,6 +116,7 @@ class GCNGuard(_Guarded):
         self.linears = linears(self.widths)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
         for place, linear in enumerate(self.linears):
             assert isinstance(linear, Linear)
@@ -151,6 +154,7 @@ class GATGuard(_Guarded):
         )
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
         for place, conv in enumerate(self.convs):
             weights = self._weights(op, h, weights)

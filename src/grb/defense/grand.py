@@ -68,6 +68,7 @@ class GRAND(LayeredModel):
         self._logits: Tensor | None = None
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
@@ -112,6 +113,8 @@ class GRAND(LayeredModel):
         return self.consistency * (probs - target).square().sum(-1).mean()
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
+
         def started(state: State) -> State:
             h = self._first.transform(state[0])
             return h, h

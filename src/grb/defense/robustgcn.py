@@ -59,9 +59,11 @@ class RobustGCN(LayeredModel):
         self._first: State = ()
 
     def prepare(self, adj: Adjacency) -> list[CSR]:
+        """The operators of means and of variances."""
         return [normalise.gcn(adj), normalise.scaled(adj, left=-1.0, right=-1.0)]
 
     def forward(self, x: Tensor | CSR, op: Sequence[CSR]) -> Tensor:
+        """Logits of every node, [n, classes]."""
         state: State = (x,)  # type: ignore[assignment]
         for layer in range(len(self.means)):
             state = self._attended(self._gaussian(state, layer))
@@ -99,6 +101,7 @@ class RobustGCN(LayeredModel):
         return self.beta * divergence.mean(1).sum()
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
         for layer in range(len(self.means)):
             stages += [self._before(layer), Propagate(slot=0, op=0), Propagate(slot=1, op=1)]

@@ -78,6 +78,7 @@ class SoftMedian(ConvStack):
         return SoftMedianConv(in_features, out_features, self.temperature)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The normalised adjacency, or personalised PageRank with ``teleport``."""
         if self.teleport is None:
             return normalise.gcn(adj)
         return personalised_pagerank(adj, self.teleport, self.neighbours)
@@ -96,12 +97,16 @@ class SoftMedianConv(nn.Module):
         self.linear = Linear(in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """New rows, [n, out]."""
         return self.linear.shift(soft_median(op, self.linear.transform(x), self.temperature))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
+
         def mixed(op: CSR, sources: State, targets: State) -> State:
             return (soft_median(op, sources[0], self.temperature),)
 

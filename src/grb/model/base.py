@@ -79,11 +79,13 @@ class GraphModel(nn.Module):
     """The full name that the training was asked for, such as ``gcn+ln+at``."""
 
     def prepare(self, adj: Adjacency) -> Any:
+        """What ``forward`` needs of a graph's edges, made once per graph."""
         raise NotImplementedError(
             f"{type(self).__name__} needs prepare(adj), which makes what forward(x, op) gets as op"
         )
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        """Logits of every node, [n, classes]."""
         raise NotImplementedError(f"{type(self).__name__} needs forward(x, op), which gives a row of logits per node")
 
     def stages(self) -> list[Stage] | None:
@@ -102,6 +104,7 @@ class GraphModel(nn.Module):
 
     @property
     def num_parameters(self) -> int:
+        """Number of trainable parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 

@@ -18,8 +18,11 @@ from grb.model.layers import layer_norms, relu_dropout
 class Conv(Protocol):
     """One convolution: rows and edges in, rows out; its stages turn the state (h,) into (h',)."""
 
-    def __call__(self, x: Any, op: Any) -> Tensor: ...
-    def stages(self) -> list[Stage]: ...
+    def __call__(self, x: Any, op: Any) -> Tensor:
+        """New rows, [n, out]."""
+
+    def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +66,7 @@ class ConvStack(LayeredModel):
         self._residual = [residual and before == after for before, after in pairwise(inputs)] + [False]
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h: Any = x
         last = len(self.convs) - 1
         for place, conv in enumerate(self.convs):
@@ -81,6 +85,7 @@ class ConvStack(LayeredModel):
         return self.drop(h if before is None else h + dense(before))
 
     def stages(self) -> list[Stage] | None:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
         last = len(self.convs) - 1
         for place, conv in enumerate(self.convs):

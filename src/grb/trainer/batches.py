@@ -46,6 +46,7 @@ class Collection:
 
     @classmethod
     def of(cls, graph: Graph, op: Any) -> Collection:
+        """A labelled collection and its prepared operator."""
         if graph.ptr is None or graph.y is None:
             raise DataError("batches are made of labelled collections; this is a single graph or has no labels")
         return cls(graph, op, graph.ptr, graph.y, len(graph.y) == graph.num_graphs)

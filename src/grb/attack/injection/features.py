@@ -25,6 +25,7 @@ class Objective:
     report: Callable[[float, float], None]
 
     def __call__(self, features: Tensor) -> tuple[Tensor, float]:
+        """The mean loss of the targets, and the fraction that keep their clean label."""
         logits = self.forward(features)
         loss = self.loss(logits, self.labels).mean()
         accuracy = float((logits.detach().argmax(1) == self.labels).float().mean())
@@ -34,7 +35,8 @@ class Objective:
 class FeatureRule(Protocol):
     """From an objective and the features so far (those of earlier rounds; new rows are NaN) to all features, [m, d]."""
 
-    def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor: ...
+    def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """Optimised features of all injected nodes, [m, d]."""
 
 
 def gaussian(shape: tuple[int, int], scale: float, limits: Range, generator: torch.Generator) -> Tensor:
@@ -80,6 +82,7 @@ class SignAscent:
     patience: int | None = None
 
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """The best iterate, [m, d]."""
         start = torch.zeros_like(so_far)
         if self.noise:
             start = torch.randn(so_far.shape, generator=generator) * (self.noise * max(map(abs, limits)))
@@ -115,6 +118,7 @@ class ClippedOptimiser(_TorchOptimiser):
     """Any torch optimiser on the features themselves, clipped into the range after every step; new rows start at zero."""
 
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """The best iterate, [m, d]."""
         x = torch.where(so_far.isnan(), 0.0, so_far).clamp(*limits).requires_grad_()
         return _descend(objective, x, lambda value: value, self.make, self.steps, self.patience, clip=limits)
 
@@ -127,6 +131,7 @@ class SmoothMap(_TorchOptimiser):
     """
 
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """The best iterate, [m, d]."""
         low, high = limits
         middle, half = (high + low) / 2, (high - low) / 2
         # the sine is flat at its ends: an earlier row there would never move again

@@ -31,5 +31,6 @@ class GCNIIConv(GCNConv):
         self.alpha = alpha
 
     def forward(self, h: Tensor, op: Op, first: Tensor) -> Tensor:
+        """New rows, [n, out]."""
         out: Tensor = self.linear(torch.lerp(op @ h, first, self.alpha))
         return out

@@ -46,9 +46,11 @@ class APPNP(LayeredModel):
         self.norms = layer_norms(self.widths[:-1], self.layer_norm)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         state = self._predicted((x,))  # type: ignore[arg-type]
         for _ in range(self.k):
             state = self._returned((op @ state[0], state[1]))
@@ -68,5 +70,6 @@ class APPNP(LayeredModel):
         return torch.lerp(state[0], state[1], self.alpha), state[1]
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         step: list[Stage] = [Propagate(), Rows(self._returned)]
         return [Rows(self._predicted), *step * self.k, Rows(lambda state: (state[0],))]

@@ -62,6 +62,7 @@ class GAT(ResidualStack):
         return hidden * self.heads
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops."""
         pattern, values = with_self_loops(adj)
         return CSR(pattern, values, symmetric=True)
 
@@ -80,12 +81,14 @@ class GATConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
         nn.init.xavier_normal_(self.left, generator=generator)
         nn.init.xavier_normal_(self.right, generator=generator)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """New rows, [n, out]."""
         state = self._scored((x,))  # type: ignore[arg-type]
         return self._attended(op, state, state)[0]
 
@@ -110,6 +113,7 @@ class GATConv(nn.Module):
         return edge_softmax(pattern, scores)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [Rows(self._scored), Mix(self._attended)]
 
 

@@ -34,6 +34,7 @@ class GCN(ResidualStack):
         return GCNConv(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
 
@@ -45,9 +46,11 @@ class GCNConv(nn.Module):
         self.linear = Linear(in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         rows, columns = self.linear.weight.shape
         if isinstance(x, Tensor):
             known = op.known_product(x) if isinstance(op, CSR) else None
@@ -56,6 +59,7 @@ class GCNConv(nn.Module):
         return self.linear.shift(op @ self.linear.transform(x))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         linear = self.linear
         return [
             Rows(lambda state: (linear.transform(state[0]),)),

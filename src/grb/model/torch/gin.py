@@ -42,9 +42,11 @@ class GIN(LayeredModel):
         self.head = linears([last, last, self.out_features])
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency as it is."""
         return normalise.raw(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h = x
         for place, conv in enumerate(self.convs):
             if self.norms is not None:
@@ -56,6 +58,7 @@ class GIN(LayeredModel):
         return (self.head[1](relu_dropout(self.head[0](state[0]), self.drop)),)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
         for place, conv in enumerate(self.convs):
             norm = None if self.norms is None else self.norms[place]
@@ -81,12 +84,14 @@ class GINConv(nn.Module):
         self.batch_norm = nn.BatchNorm1d(out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.zeros_(self.eps)
         self.first.reset_parameters(generator)
         self.second.reset_parameters(generator)
         self.batch_norm.reset_parameters()
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         own = self.first.transform(x)
         return self._after((op @ own, own))[0]
 
@@ -100,4 +105,5 @@ class GINConv(nn.Module):
         return own, own
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [Rows(self._before), Propagate(), Rows(self._after)]

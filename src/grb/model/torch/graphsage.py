@@ -48,6 +48,7 @@ class GraphSAGE(ResidualStack):
         return convs[self.aggregate](in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency scaled by degrees, with self-loops for ``pool``."""
         if self.aggregate == "pool":
             return normalise.row(adj)
         return normalise.scaled(adj, left=-1.0, right=0.0, self_loops=False)
@@ -63,10 +64,12 @@ class PoolConv(nn.Module):
         self.neighbours = Linear(in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for linear in (self.pool, self.own, self.neighbours):
             linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         squares, pooled = self._pooled((dense(x),))
         return self._joined((op @ squares, pooled))[0]
 
@@ -79,6 +82,7 @@ class PoolConv(nn.Module):
         return (self.own(pooled) + self.neighbours(torch.sqrt(squares + TINY)),)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [Rows(self._pooled), Propagate(), Rows(self._joined)]
 
 
@@ -91,13 +95,16 @@ class MeanConv(nn.Module):
         self.neighbours = Linear(in_features, out_features, bias=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.own.reset_parameters(generator)
         self.neighbours.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         return self.own(x) + op @ self.neighbours(x)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [
             Rows(lambda state: (self.neighbours(state[0]), self.own(state[0]))),
             Propagate(),

@@ -31,9 +31,11 @@ class MLP(LayeredModel):
         self.norms = layer_norms(self.widths[:-2], self.layer_norm)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency, which is not used."""
         return normalise.raw(adj)
 
     def forward(self, x: Tensor | CSR, op: object = None) -> Tensor:
+        """Logits of every node, [n, classes]."""
         last = len(self.linears) - 1
         h: Any = x
         for place, linear in enumerate(self.linears):
@@ -45,6 +47,8 @@ class MLP(LayeredModel):
         return h
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
+
         def without_dropout(state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             assert not self.training, "stages are the forward pass in evaluation mode"
             return (self.forward(state[0]),)

@@ -45,9 +45,11 @@ class SGCN(LayeredModel):
         self.norms = layer_norms(self.hidden[:-1], self.layer_norm)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         (h,) = self._first((dense(x),))
         for block in range(1, len(self.linears) - 1):
             (h,) = self._before(block).apply((h,))
@@ -68,6 +70,7 @@ class SGCN(LayeredModel):
         return Rows(lambda state: (self.drop(torch.tanh(self.linears[block](state[0]))),))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = [Rows(self._first)]
         for block in range(1, len(self.linears) - 1):
             stages += [self._before(block), *[Propagate()] * self.k, self._after(block)]
@@ -93,15 +96,18 @@ class SGC(ConfiguredModel):
         self.linear = Linear(self.in_features, self.out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h = self.linear.transform(x)
         for _ in range(self.k):
             h = op @ h
         return self.linear.shift(h)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [
             Rows(lambda state: (self.linear.transform(state[0]),)),
             *[Propagate()] * self.k,

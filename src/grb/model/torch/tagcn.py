@@ -40,6 +40,7 @@ class TAGCN(ResidualStack):
         return TAGConv(in_features, out_features, self.k)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
 
@@ -52,9 +53,11 @@ class TAGConv(nn.Module):
         self.linear = Linear((k + 1) * in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         parts = self._parts(x)
         total = parts[0]
         for part in parts[1:]:
@@ -67,5 +70,6 @@ class TAGConv(nn.Module):
         return tuple(x @ weights[hop] for hop in range(self.k, -1, -1))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         hop: list[Stage] = [Propagate(), Rows(lambda state: (state[0] + state[1], *state[2:]))]
         return [Rows(lambda state: self._parts(state[0])), *hop * self.k, Rows(lambda s: (self.linear.shift(s[0]),))]
