@@ -131,7 +131,7 @@ def _steps(attack: str, dataset: str, params: str) -> int:
     from grb.attack.build import build_attack
 
     built = build_attack(attack, dataset, **json.loads(params))
-    return int(getattr(built, "steps", getattr(built, "n_epoch", 1)))
+    return int(getattr(built, "steps", 1))
 
 
 def _megabytes(job: Job, past: Past | None, study: Study) -> float:

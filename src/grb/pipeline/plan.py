@@ -253,7 +253,8 @@ class _Planner:
         whole, method, version = self.method("fit", spec)
         extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
         data = self.data if edit is None else self.data.with_edit(edit)
-        return self.add(Job("fit", whole, data, method, seed=seed, version=version, extra=extra, **self.common))
+        own: dict[str, Any] = {"seed": seed, "version": version, "extra": extra, "title": spec.label}
+        return self.add(Job("fit", whole, data, method, **own, **self.common))
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
         """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
@@ -382,6 +383,7 @@ class _Planner:
             seed=self.recipe.seed + repeat,
             version=version,
             extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
+            title=spec.label,
             **self.common,
         )
         return self.add(job)

@@ -68,13 +68,13 @@ class SignAscent:
     moved into the range. The best iterate is returned, not the last.
 
     Args:
-        epsilon: Step.
+        step_size: Size of one step.
         steps: Number of steps.
         noise: Deviation of the start, relative to the larger end of the range.
-        patience: Stop after so many steps without a lower accuracy; None never.
+        patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """
 
-    epsilon: float
+    step_size: float
     steps: int
     noise: float = 0.0
     patience: int | None = None
@@ -92,7 +92,7 @@ class SignAscent:
             if best.update(x, float(loss.detach()), accuracy):
                 return best.features
             (gradient,) = torch.autograd.grad(loss, x)
-            x = (x.detach() + self.epsilon * gradient.sign()).clamp_(*limits)
+            x = (x.detach() + self.step_size * gradient.sign()).clamp_(*limits)
         return _closing(objective, best, x)
 
 
@@ -103,7 +103,7 @@ class ClippedOptimiser:
     Args:
         make: From a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
         steps: Number of steps.
-        patience: Stop after so many steps without a lower accuracy; None never.
+        patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """
 
     make: Callable[[list[Tensor]], torch.optim.Optimizer]
@@ -125,7 +125,7 @@ class SmoothMap:
     Args:
         make: From a list of tensors to an optimiser.
         steps: Number of steps.
-        patience: Stop after so many steps without a lower accuracy; None never.
+        patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """
 
     make: Callable[[list[Tensor]], torch.optim.Optimizer]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from grb.attack.base import accepts_paper_names
 from grb.attack.injection.fgsm import FGSM
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class PGD(FGSM):
     """Random edges, features by projected gradient ascent from N(0, (hi / 10)^2); otherwise as FGSM.
@@ -15,9 +17,9 @@ class PGD(FGSM):
     ``hi`` is the larger end of the feature range.
 
     Args:
-        epsilon: Step.
-        n_epoch: Steps.
-        patience: Stop after so many steps without a lower accuracy of the attacked model; None never.
+        step_size: Size of one step.
+        steps: Number of steps.
+        patience: Stop after this number of steps without a lower accuracy of the attacked model; None to never stop early.
         edges: Rule that wires the injected nodes.
 
     References:
