@@ -56,7 +56,9 @@ def test_the_matrix_has_a_column_per_attack_and_the_clean_graph_last():
 
 def test_the_drop_is_taken_run_by_run_from_the_same_victim():
     values = {(CLEAN, "gcn"): [0.9, 0.5], ("pgd", "gcn"): [0.6, 0.4]}
-    board = board_from_runs(rows(values, victims=("v0", "v1")), dataset="d", scenario="injection", difficulties=("full",))
+    board = board_from_runs(
+        rows(values, victims=("v0", "v1")), dataset="d", scenario="injection", difficulties=("full",)
+    )
     lost = table.drops(board)["pgd", "gcn", "full", False]
     assert lost.mean == pytest.approx(0.2)
     assert lost.std == pytest.approx(0.1)  # 0.3 and 0.1; beside the mean clean accuracy both would be 0.1 off

@@ -295,17 +295,19 @@ def _write_table(study: Any, store: Store, to: Path) -> int:
 
 def _write_runs(store: Store, to: Path) -> int:
     """All runs of the taxonomy, as `grb taxonomy analyse` reads them."""
+    from grb.taxonomy.measurement import ProfileMeasurement
+
     runs = [record for record in store.records() if record.job.kind == "profile"]
     if not runs:
         raise DataError(
             f"a table needs --recipe, which says what belongs together, or runs of the taxonomy, of which {store.path} has none"
         )
-    runs.sort(key=lambda run: tuple(str(run.result[name]) for name in ("dataset", "model", "perturbation", "seed")))
     table = [
-        {name: value for name, value in run.result.items() if name != "curve"}
+        ProfileMeasurement.from_dict(run.result).to_row()
         | {"key": run.key[:16], "cpu_seconds": run.provenance["cpu_seconds"]}
         for run in runs
     ]
+    table.sort(key=lambda row: tuple(str(row[name]) for name in ("dataset", "model", "perturbation", "seed")))
     return _write_rows(table, to)
 
 
@@ -317,7 +319,8 @@ def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
         import io
 
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
+        columns = list(dict.fromkeys(name for row in table for name in row))
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
         content = text.getvalue()

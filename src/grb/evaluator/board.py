@@ -125,7 +125,9 @@ class Board:
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, bool], Cell]:
-        return {(cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"): cell for cell in self.cells}
+        return {
+            (cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"): cell for cell in self.cells
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -237,7 +239,9 @@ def _checked(row: Run) -> Run:
     for name in ("score", "changed"):
         value = getattr(row, name)
         if not (math.isfinite(value) and 0 <= value <= 1):
-            raise DataError(f"{name} of {row.defense} under {row.attack} is {value}, but a fraction from 0 to 1 is needed")
+            raise DataError(
+                f"{name} of {row.defense} under {row.attack} is {value}, but a fraction from 0 to 1 is needed"
+            )
     return row
 
 

@@ -13,7 +13,7 @@ from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
-from grb.evaluator.measurement import DatasetInfo, MethodInfo
+from grb.evaluator.measurement import DatasetInfo
 from grb.model.build import build
 from grb.names import ModelName, is_import_path
 from grb.perturb import build_perturbation

@@ -21,13 +21,9 @@ from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import column, perturbation_name, profiling_method
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Store
-from grb.taxonomy.profile import ORIGINAL, PAPER_ORDER
+from grb.taxonomy.profile import paper_perturbations
 from grb.trainer.objective import Objective
 
-# the paper leaves them out where the data is one large graph
-COLLECTIONS_ONLY = ("FullyConn", "FiedlerFrag")
-# what the published code does, where it is not what the paper says
-COMPAT = "gtaxogym"
 # a split needs items for three parts
 FEWEST = 10
 # CPU seconds of an epoch per node and convolution, measured on ENZYMES; a guess for everything else
@@ -39,12 +35,12 @@ class Profiling:
     """A taxonomy study as it is asked for.
 
     Args:
-        datasets: Names.
+        datasets: Names, files or import paths of datasets.
         perturbations: Specs; None for the paper's, 13 for collections and 11 for single graphs. The unperturbed dataset is
             always there.
-        models: Profiling models.
-        seeds: Numbers of the runs: run r has split r, weights r and draw r of the perturbation.
-        training: Changes of the models' settings, such as ``epochs`` or ``stop_after``.
+        models: Names or import paths of profiling models.
+        seeds: Random seeds of the runs: run r has split r, weights r and draw r of the perturbation.
+        training: Changes of the models' settings, such as ``epochs`` or ``patience``.
     """
 
     datasets: Sequence[str]
@@ -62,13 +58,13 @@ class ProfileStudy:
     nodes: Mapping[str, int]
 
     def shard(self, index: int, count: int) -> ProfileStudy:
-        """Every ``count``-th job, beginning with 1."""
+        """Return every ``count``-th job, beginning with 1."""
         if not (count >= 1 and 1 <= index <= count):
             raise DataError(f"the shard is {index}/{count}, but it must be from 1/{count} to {count}/{count}")
         return replace(self, jobs=dict(list(self.jobs.items())[index - 1 :: count]))
 
     def seconds(self, store: Store) -> dict[str, float]:
-        """Estimated CPU seconds of every job that is not done: the median of the like in the store, or a guess by size."""
+        """Estimate the CPU seconds of every job that is not done: the median of the like in the store, or a guess by size."""
         known = _history(store)
         return {
             key: known.get((job.data.dataset, job.spec.name)) or self._guess(job)
@@ -77,7 +73,7 @@ class ProfileStudy:
         }
 
     def _guess(self, job: Job) -> float:
-        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("stop_after", 10**9))
+        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
         return EPOCH * self.nodes[job.data.dataset] * job.method.get("depth", 5) * epochs
 
 
@@ -90,7 +86,13 @@ def _history(store: Store) -> dict[tuple[str, str], float]:
 
 
 def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> ProfileStudy:
-    """The jobs of a taxonomy study; every name and parameter is checked here, before anything runs."""
+    """Plan the jobs of a taxonomy study; every name and parameter is checked here, before anything runs.
+
+    Args:
+        asked: Datasets, perturbations, models, seeds and training settings.
+        threads: Number of torch threads of every job.
+        data_dir: Directory to search for datasets before ``GRB_DATA``.
+    """
     if not asked.datasets or not asked.models or not asked.seeds:
         raise DataError("a taxonomy study needs at least one dataset, one model and one seed")
     if min(asked.seeds) < 0 or len(set(asked.seeds)) != len(asked.seeds):
@@ -139,10 +141,9 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> li
 
 
 def _perturbations(asked: Sequence[Spec] | None, dataset: Dataset) -> list[Spec]:
-    """Of a dataset: those asked for, or the paper's; without the unperturbed one, which is always there."""
+    """The perturbations of one dataset: those asked for, or the paper's."""
     if asked is None:
-        single = dataset.graph.ptr is None
-        names = [name for name in PAPER_ORDER if not (single and name in COLLECTIONS_ONLY)]
+        names = paper_perturbations(collection=dataset.graph.ptr is not None)
         return [Spec(canonical("perturbation", name)) for name in names]
     specs = [replace(spec, name=perturbation_name(spec.name)) for spec in asked]
     return list({column((spec,)): spec for spec in specs}.values())
@@ -160,29 +161,6 @@ def _check_dataset(dataset: Dataset) -> None:
             f"dataset '{dataset.name}' has {dataset.num_items} items, but at least {FEWEST} are needed for a split"
         )
     if dataset.num_classes < 2:
-        raise DataError(f"dataset '{dataset.name}' has one class, but AUROC needs at least two to tell apart")
+        raise DataError(f"dataset '{dataset.name}' has one class, but AUROC needs at least two")
     if dataset.num_edges == 0:
-        raise DataError(f"dataset '{dataset.name}' has no edges, so that its structure cannot be perturbed")
-
-
-def comparable(dataset: Dataset) -> list[Spec]:
-    """The perturbations under which a dataset can be compared with published results.
-
-    FiedlerFrag was published by another definition. The published RandFtrs has the same numbers in every graph of a collection.
-    """
-    specs = [spec for spec in _perturbations(None, dataset) if spec.name != "fiedlerfrag"]
-    if dataset.graph.ptr is None:
-        return specs
-    return [replace(spec, params={"compat": COMPAT}) if spec.name == "randftrs" else spec for spec in specs]
-
-
-def parse_perturbation(text: str) -> Spec | None:
-    """A perturbation from the command line: a name, or ``name@gtaxogym`` for what the published code does; None is none.
-
-    >>> parse_perturbation("RandFtrs@gtaxogym").params
-    {'compat': 'gtaxogym'}
-    """
-    name, _, variant = text.strip().partition("@")
-    if name.lower() in (ORIGINAL, "original", "none"):
-        return None
-    return Spec(name, {"compat": variant} if variant else {})
+        raise DataError(f"dataset '{dataset.name}' has no edges, so its structure cannot be perturbed")

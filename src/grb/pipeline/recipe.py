@@ -117,7 +117,9 @@ class Recipe:
         if self.objective == "evasion":
             return
         if self.scenario == CORRUPTION:
-            raise DataError(f"recipe '{self.name}' asks for poisoning by corruption; `grb taxonomy run` trains on perturbed data")
+            raise DataError(
+                f"recipe '{self.name}' asks for poisoning by corruption; `grb taxonomy run` trains on perturbed data"
+            )
         if self.white_box:
             raise DataError(
                 f"recipe '{self.name}' asks for white_box attacks, but under poisoning a victim is trained after the attack; "

@@ -111,7 +111,9 @@ class StudyInfo:
                 **{name: _typed(cls, name, value) for name, value in given.items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise DataError(f"this is no study of format {FORMAT} ({str(error)[:80]}); it was not written by grb") from None
+            raise DataError(
+                f"this is no study of format {FORMAT} ({str(error)[:80]}); it was not written by grb"
+            ) from None
 
 
 def _typed(cls: type, name: str, value: Any) -> Any:

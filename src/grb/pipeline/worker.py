@@ -173,7 +173,7 @@ class Worker:
             named = (job.data.dataset, start.fingerprint() if start is not dataset.graph else "", digest(link.plain()))
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
-        return profile(dataset, graph, job, method), {}
+        return profile(dataset, graph, job, method).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data
