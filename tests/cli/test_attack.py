@@ -132,8 +132,8 @@ def test_saved_edit_passes_the_threat_check_and_is_what_eval_applies(grb, grb_js
         "knowledge": "white-box",
     }
     assert (meta["params"]["lr"], meta["params"]["n_epoch"], meta["torch"]) == (0.1, 3, torch.__version__)
-    scores = grb_json("eval", checkpoints[0], "--edit", tmp_path / "edit.npz")["scores"]
-    assert scores["edited"]["easy"] == run["victims"][0]["attacked"]
+    _, edited = grb_json("eval", checkpoints[0], tmp_path / "edit.npz")["results"]
+    assert edited["values"]["accuracy"]["easy"] == run["victims"][0]["attacked"]
     record = json.loads((tmp_path / "edit.json").read_text(), parse_constant=lambda word: pytest.fail(word))
     # three injected nodes are three rounds
     assert len(record["trace"]["loss"]) == len(record["trace"]["clean_labels_kept"]) == record["steps"] == 9
@@ -291,11 +291,11 @@ def test_interrupt_shows_what_was_finished(grb, monkeypatch, checkpoints):
 def test_eval_refuses_an_edit_of_another_dataset_and_warns_about_other_data(grb, checkpoints, tmp_path):
     edit = GraphEdit(n=load_dataset("synth-tiny").num_nodes)
     edit.save(tmp_path / "other.npz", dataset="grb-cora", fingerprint="0" * 64)
-    assert refusal(grb("eval", checkpoints[0], "--edit", tmp_path / "other.npz")).endswith(
+    assert refusal(grb("eval", checkpoints[0], tmp_path / "other.npz")).endswith(
         "was made for dataset 'grb-cora', but this is 'synth-tiny'; give the dataset it was made for with --dataset"
     )
     edit.save(tmp_path / "old.npz", dataset="synth-tiny", fingerprint="0" * 64)
-    done = grb("eval", checkpoints[0], "--edit", tmp_path / "old.npz")
+    done = grb("eval", checkpoints[0], tmp_path / "old.npz")
     assert done.exit_code == 0
     assert "was made for a 'synth-tiny' with another fingerprint" in done.stderr
 

@@ -66,7 +66,8 @@ def keep(store, dataset, perturbation, seed, auroc, *, model="gcn", version=1, *
     )
     method = {**settings, "version": version}
     job = Job("profile", Spec(model, {"on": perturbation}), DataRef(dataset, "f"), method, seed=seed)
-    store.write(Record(job.key, job, run.to_dict(), {}, {"cpu_seconds": 1.0, "peak_megabytes": 1.0}))
+    spent = {"cpu_seconds": 1.0, "peak_megabytes": 1.0}
+    store.write(Record(job.key, job, {}, {}, spent, run.to_dict()))
 
 
 def write(path, *rows):

@@ -104,10 +104,10 @@ def test_white_box_attacks_have_columns_of_their_own():
 
 def test_difficulties_by_name_or_first_letter():
     board = made_board()
-    assert table.chosen_mode(board, None) == "full"
-    assert table.chosen_mode(board, "e") == table.chosen_mode(board, "Easy") == "easy"
+    assert table.chosen_difficulty(board, None) == "full"
+    assert table.chosen_difficulty(board, "e") == table.chosen_difficulty(board, "Easy") == "easy"
     with pytest.raises(UnknownName, match="This board has easy, medium, hard, full"):
-        table.chosen_mode(board, "extreme")
+        table.chosen_difficulty(board, "extreme")
     with pytest.raises(UnknownName, match="accuracy"):
         table.heat_table(board, metric="acuracy")
 

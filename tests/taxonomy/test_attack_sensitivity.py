@@ -62,7 +62,7 @@ def test_sensitivity_is_the_mean_share_that_runs_lose(store):
     runs = {}
     for record in store.records():
         if record.job.kind == "profile":
-            runs[record.job.seed, record.result["perturbation"]] = record.result["auroc"]
+            runs[record.job.seed, record.measurement["perturbation"]] = record.measurement["auroc"]
     for kind, names in (("features", ("NoNodeFtrs", "RandFtrs (gtaxogym)")), ("structure", ("NoEdges", "RandRewire"))):
         lost = [1 - mean(runs[seed, name] for name in names) / runs[seed, "-"] for seed in SEEDS]
         assert row.sensitivity[kind].mean == pytest.approx(mean(lost))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
+from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
 from grb.model.base import check_features, predict
 from grb.threat import Injection, Modification, Threat
@@ -186,16 +186,6 @@ def _taken_over(edit: GraphEdit) -> GraphEdit:
     """The edit built anew, so that neither the attack nor a subclass can change it once it is checked."""
     new_x, set_x = (None if rows is None else rows.detach().clone() for rows in (edit.new_x, edit.set_x))
     return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
-
-
-def peak_megabytes() -> float:
-    """Largest resident memory of this process so far; 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
 
 
 def _check_scene(context: AttackContext) -> None:

@@ -22,8 +22,6 @@ from grb.cli import (
     info,
     leaderboard,
     ls,
-    plan,
-    reproduce,
     run,
     store,
     submit,
@@ -153,14 +151,13 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
-app.command("plan")(plan.plan)
 app.command("run")(run.run)
-app.command("reproduce")(reproduce.reproduce)
+app.command("reproduce", help=run.REPRODUCE)(run.run)
 app.add_typer(store.app, name="store")
 app.add_typer(submit.app, name="submit")
 app.command("tune")(tune.tune)
 app.command("check")(check.check)
-app.add_typer(leaderboard.app, name="leaderboard")
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")
 app.command("doctor")(doctor.doctor)

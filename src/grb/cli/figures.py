@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output
-from grb.cli.leaderboard import Recipes, Source, boards_at, found_at
-from grb.cli.options import DataDir, Json, check_directory
+from grb.cli.leaderboard import boards_at
+from grb.cli.options import DataDir, Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
 from grb.errors import DataError, UnknownName
+from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from grb.dataset import Dataset
     from grb.evaluator.board import Board
-    from grb.pipeline.plan import Study
     from grb.pipeline.store import Store
 
 KINDS = ("png", "svg", "pdf")
@@ -26,24 +27,40 @@ KINDS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True)
 class Result:
-    """One board, with its study and store where it comes from a store."""
+    """The boards of one study (several if it sweeps a limit), and the store behind them; None for boards from a file."""
 
-    board: Board
-    study: Study | None = None
+    boards: tuple[Board, ...]
     store: Store | None = None
+    data_dir: Path | None = None
 
-    def needed(self) -> tuple[Study, Store]:
-        """The study and the store; refused for boards from a file."""
-        if self.study is None or self.store is None:
-            raise DataError("this figure needs the store and the dataset, and a file of boards has neither")
-        return self.study, self.store
+    @property
+    def board(self) -> Board:
+        """The first board."""
+        return self.boards[0]
+
+    def records(self) -> Store:
+        """The store; refused for boards from a file."""
+        if self.store is None:
+            raise DataError("this figure needs the store, but a file of boards has none")
+        return self.store
+
+    def dataset(self) -> Dataset:
+        """The dataset behind the boards, whose nodes are attacked; refused if it is not on this machine."""
+        from grb.dataset import load_dataset
+
+        if self.board.meta.get("task") == "graph":
+            raise DataError(f"it shows nodes that are attacked, but '{self.board.dataset}' has graphs to classify")
+        reference = str(self.board.meta.get("reference") or self.board.dataset)
+        if is_import_path(reference):
+            raise DataError(f"it needs the dataset '{reference[:60]}', which is code; draw it from Python")
+        return load_dataset(reference, data_dir=self.data_dir)
 
 
 Drawn = Iterator[tuple[str, "Figure"]]
 
 
 def figures(
-    store: Source = None,
+    store: StoreArgument = None,
     written: Annotated[Path, typer.Option("-o", "--output", help="The directory.")] = Path("figures"),
     kind: Annotated[str, typer.Option("--format", help="png, svg or pdf.")] = "png",
     dpi: Annotated[int, typer.Option(help="Dots per inch of a PNG.")] = 300,
@@ -51,9 +68,7 @@ def figures(
         list[str] | None, typer.Option("--only", help="One of the figures below, again for more; all if not given.")
     ] = None,
     recipe: Recipes = None,
-    difficulty: Annotated[
-        str | None, typer.Option(help="Difficulty of figures that show one; the last if not given.")
-    ] = None,
+    difficulty: Difficulty = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -90,7 +105,7 @@ def figures(
     skipped: list[dict[str, str]] = []
     for result in results:
         title = str(result.board.meta.get("recipe") or result.board.dataset)
-        for name in wanted if only else _telling(result.board, wanted):
+        for name in wanted if only else _suitable(result, wanted):
             try:
                 for part, figure in FIGURES[name](result, _mode(result.board, difficulty)):
                     made.append(_save(figure, written / f"{slug(title)}-{part}.{kind}", dpi, as_json))
@@ -112,27 +127,25 @@ def _chosen(only: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(only)) if only else list(FIGURES)
 
 
-def _telling(board: Board, wanted: list[str]) -> list[str]:
-    """Figures that say something about a board: one that varies a limit ranks nobody, and others do not vary any."""
-    from grb.visualise.budget import split_label
-
-    swept = any(split_label(attack) for attack in board.attacks)
-    return [name for name in wanted if (name == "budget") == swept]
+def _suitable(result: Result, wanted: list[str]) -> list[str]:
+    """Figures that say something about a study: one that varies a limit ranks nobody, and others do not vary any."""
+    return [name for name in wanted if (name == "budget") == (result.board.limit is not None)]
 
 
 def _results(source: Path | None, recipes: Sequence[str] | None, data_dir: Path | None) -> list[Result]:
-    if source is not None and source.suffix == ".json":
-        return [Result(board) for board in boards_at(source, recipes, data_dir)]
-    from grb.cli.run_options import store_at
-
-    place = store_at(source)
-    return [Result(found.board, found.study, place) for found in found_at(source, recipes, data_dir)]
+    """Boards by study."""
+    store = None if source is not None and source.suffix == ".json" else store_at(source)
+    found: dict[tuple[str, str], list[Board]] = {}
+    for board in boards_at(source, recipes):
+        alone = "" if board.limit is not None else str(len(found))
+        found.setdefault((str(board.meta.get("recipe")), alone), []).append(board)
+    return [Result(tuple(boards), store, data_dir) for boards in found.values()]
 
 
 def _mode(board: Board, difficulty: str | None) -> str:
-    from grb.leaderboard.table import chosen_mode
+    from grb.leaderboard.table import chosen_difficulty
 
-    return chosen_mode(board, difficulty)
+    return chosen_difficulty(board, difficulty)
 
 
 def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
@@ -144,18 +157,10 @@ def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
     return done
 
 
-def _of_nodes(result: Result) -> tuple[Study, Store]:
-    """What a figure of targets that are nodes needs."""
-    study, store = result.needed()
-    if study.dataset.task == "graph":
-        raise DataError(f"it shows nodes that are attacked, but '{study.dataset.name}' has graphs to classify")
-    return study, store
-
-
 def _degrees(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(_of_nodes(result)[0].dataset))
+    yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(result.dataset()))
 
 
 def _rankings(result: Result, difficulty: str) -> Drawn:
@@ -188,7 +193,7 @@ def _difficulty(result: Result, difficulty: str) -> Drawn:
 def _budget(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    data = visualise.sweeps(result.board, difficulty)
+    data = visualise.sweeps(result.boards, difficulty)
     yield "fig08-limits-models", visualise.draw_models(data)
     yield "fig09-limits-attacks", visualise.draw_attacks(data)
 
@@ -211,19 +216,19 @@ def _gains(result: Result, difficulty: str) -> Drawn:
 def _process(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    strips = visualise.process(result.board, result.needed()[1], difficulty)
+    strips = visualise.process(result.board, result.records(), difficulty)
     yield "process", visualise.draw_process(strips, title=f"Attack process, {result.board.dataset}, {difficulty}")
 
 
 def _degree_accuracy(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    study, store = _of_nodes(result)
-    correct = visualise.measured_correct(study, store, difficulty)
-    degrees = study.dataset.graph.adj.degrees[study.dataset.test_ids(difficulty)].numpy()
+    dataset = result.dataset()
+    correct = visualise.measured_correct(result.board, result.records(), difficulty)
+    degrees = dataset.graph.adj.degrees[dataset.test_ids(difficulty)].numpy()
     order = [name for name in result.board.attacks if name in correct]
     listed = {name: correct[name] for name in order}
-    data = visualise.degree_accuracy(degrees, listed, dataset=study.dataset.name, difficulty=difficulty)
+    data = visualise.degree_accuracy(degrees, listed, dataset=dataset.name, difficulty=difficulty)
     yield "degree-accuracy", visualise.draw_degree_accuracy(data)
 
 
@@ -231,15 +236,15 @@ def _unnoticeability(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
     from grb.graph import GraphEdit
 
-    study, store = _of_nodes(result)
+    dataset, store = result.dataset(), result.records()
     found = {}
     for attack in result.board.attacks[:MAX_EDITS]:
         cells = (result.board.cell(attack, defense, difficulty) for defense in result.board.defenses)
         keys = [metadata["attack"] for cell in cells if cell for metadata in cell.metadata if "attack" in metadata]
         if keys:
             edit = GraphEdit.load(store.find(store.read(keys[0]), "edit"))
-            found[attack] = visualise.unnoticeability(study.dataset.graph, edit)
-    title = f"What attacks leave to notice, {study.dataset.name}, {difficulty}"
+            found[attack] = visualise.unnoticeability(dataset.graph, edit)
+    title = f"What attacks leave to notice, {dataset.name}, {difficulty}"
     yield "unnoticeability", visualise.draw_unnoticeability(found, title=title)
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,30 +22,21 @@ if TYPE_CHECKING:
 
 SIGN_OF_LIFE, SILENCE = 10.0, 30.0
 
-StoreDir = Annotated[
-    Path | None, typer.Option("--store", help="Directory of records and artefacts; below GRB_HOME if not given.")
+Quick = Annotated[bool, typer.Option("--quick", help="Run the recipe's small variant: fewer repeats and iterations.")]
+Victims = Annotated[int | None, typer.Option(help="Number of trainings of every victim; 1 in the paper.")]
+Repeats = Annotated[int | None, typer.Option(help="Number of random draws of every attack; 10 in the paper.")]
+Difficulties = Annotated[
+    str | None, typer.Option("--difficulty", "--modes", help="Difficulties to attack, for instance easy,full.")
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="The recipe's small variant: fewer repeats and iterations.")]
-Victims = Annotated[int | None, typer.Option(help="Trainings of every victim; 1 in the paper.")]
-Repeats = Annotated[int | None, typer.Option(help="Draws of surrogate and edges per attack; 10 in the paper.")]
-Modes = Annotated[str | None, typer.Option(help="Difficulties, for instance easy,full.")]
-Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts, for several machines.")]
-Workers = Annotated[int | None, typer.Option(help="Processes; as many as there are cores if not given.")]
-Timeout = Annotated[float | None, typer.Option(help="Seconds per job.")]
-Memory = Annotated[float | None, typer.Option(help="Megabytes per worker.")]
+Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts, for several machines.")]
+Workers = Annotated[int | None, typer.Option(help="Number of worker processes; the number of cores by default.")]
+Timeout = Annotated[float | None, typer.Option(help="Maximum seconds of a job.")]
+Memory = Annotated[float | None, typer.Option(help="Maximum megabytes of a worker.")]
 Dask = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="On a Dask cluster: its scheduler's address, or local, or local:4."),
+    typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: the address of its scheduler, or local, or local:4."),
 ]
 LOOPBACK = ("127.", "localhost", "[::1]")
-
-
-def store_at(path: Path | None) -> Store:
-    """The store at a path, or the one below GRB_HOME."""
-    from grb.dataset import registry
-    from grb.pipeline import Store
-
-    return Store(path or registry.home() / "store")
 
 
 def chosen(
@@ -78,42 +69,49 @@ def part(study: Study, shard: str | None) -> Study:
     return study.shard(int(index), int(count))
 
 
-def carry_out(
-    study: Study,
-    store: Store,
-    *,
-    workers: int | None,
-    timeout: float | None,
-    memory: float | None,
-    cluster: str | None = None,
-    as_json: bool,
-    seconds: dict[str, float] | None = None,
-) -> Outcome:
-    """Run what is missing, with a progress line or JSON events."""
+@dataclass(frozen=True)
+class Resources:
+    """What a run may use of the machine, as the command line says it."""
+
+    workers: int | None = None
+    timeout: float | None = None
+    memory: float | None = None
+    dask: str | None = None
+
+    @property
+    def cores(self) -> int:
+        """Number of processes at work."""
+        return max(self.workers if self.workers is not None else os.cpu_count() or 1, 1)
+
+
+def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool) -> Outcome:
+    """Run what is missing, with a progress line or JSON events; the store knows the study from now on."""
     from grb.pipeline import Limits, run
     from grb.pipeline.estimate import seconds_of
+    from grb.pipeline.provenance import provenance
 
-    limits = Limits(workers if workers is not None else os.cpu_count() or 1, timeout, memory)
-    if cluster is not None and "://" in cluster:
-        scheme, _, host = cluster.partition("://")
-        if scheme != "tls" and not host.startswith(LOOPBACK):
-            output.say(
-                f"note: {cluster} is neither on this machine nor encrypted (tls://); whoever reaches it can run code"
-            )
+    workers = resources.workers if resources.workers is not None else os.cpu_count() or 1
+    limits = Limits(workers, resources.timeout, resources.memory)
+    _warn_of_cluster(resources.dask)
+    record = study.record(provenance(0.0, 0.0))
+    if record is not None and not store.has(record.key):
+        store.write(record)
     watch: _Events | _Progress = (
-        _Events()
-        if as_json
-        else _Progress(
-            seconds if seconds is not None else seconds_of(study, store), len(study.jobs), max(limits.workers, 1)
-        )
+        _Events() if as_json else _Progress(seconds_of(study, store), len(study.jobs), resources.cores)
     )
     with watch:
-        outcome = run(study.jobs.values(), store, limits=limits, cluster=cluster, on_event=watch.tell)
+        outcome = run(study.jobs.values(), store, limits=limits, cluster=resources.dask, on_event=watch.tell)
     if outcome.failed:
-        for key, sentence in list(outcome.failed.items())[:5]:
-            output.say(f"failed: {study.jobs[key].label}: {sentence}")
         output.say(f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more")
     return outcome
+
+
+def _warn_of_cluster(address: str | None) -> None:
+    scheme, _, host = (address or "").partition("://")
+    if host and scheme != "tls" and not host.startswith(LOOPBACK):
+        output.say(
+            f"note: {address} is neither on this machine nor encrypted (tls://); whoever reaches it can run code"
+        )
 
 
 def exit_code(outcome: Outcome) -> int:

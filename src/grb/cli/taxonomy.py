@@ -208,7 +208,7 @@ def _path(runs: str | None) -> Path:
     """The file or store of one's runs; the store below GRB_HOME if none is given."""
     if runs is not None:
         return Path(runs)
-    from grb.cli.run_options import store_at
+    from grb.cli.options import store_at
 
     path = store_at(None).path
     if not path.is_dir():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json, check_counts, names
+from grb.cli.options import Json, StoreOption, check_counts, names, store_at
 from grb.cli.taxonomy_run import Epochs, Patience, parse_seeds
 from grb.errors import DataError
 
@@ -49,7 +49,7 @@ def place(
     ] = SEEDS,
     epochs: Epochs = None,
     patience: Patience = None,
-    store: run_options.StoreDir = None,
+    store: StoreOption = None,
     workers: run_options.Workers = None,
     as_json: Json = False,
 ) -> None:
@@ -106,15 +106,12 @@ def _trained(
     from grb.taxonomy.measurement import ProfileMeasurement
     from grb.taxonomy.read import from_rows, pick
 
-    target = run_options.store_at(store)
+    target = store_at(store)
     wanted = comparable_perturbations(collection=dataset.graph.ptr is not None)
     specs = [Spec(perturbation, params) for perturbation, params in wanted.items()]
-    study: Any = plan_profiles(Profiling([name], specs, seeds=seeds, training=training))
+    study = plan_profiles(Profiling([name], specs, seeds=seeds, training=training))
     if not as_json:
-        seconds = study.seconds(target)
-        outcome = run_options.carry_out(
-            study, target, workers=workers, timeout=None, memory=None, as_json=False, seconds=seconds
-        )
+        outcome = run_options.carry_out(study, target, run_options.Resources(workers), as_json=False)
     else:
         from grb.pipeline import Limits, run
 
@@ -125,7 +122,7 @@ def _trained(
     if not outcome.complete:
         reason = next(iter(outcome.failed.values()), "it was interrupted")
         raise DataError(f"{len(outcome.failed)} of {len(study.jobs)} trainings failed ({reason}); run again to resume")
-    rows = [ProfileMeasurement.from_dict(target.read(key).result).to_row() for key in study.jobs]
+    rows = [ProfileMeasurement.from_dict(target.read(key).measurement).to_row() for key in study.jobs]
     return pick(from_rows(rows, target.path), None, str(target.path))
 
 

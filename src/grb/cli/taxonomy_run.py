@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import DataDir, Json, check_counts, names
+from grb.cli.options import DataDir, Json, StoreOption, check_counts, names, store_at
 from grb.cli.progress import duration
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Spec, Store
-    from grb.pipeline.profiles import ProfileStudy
+    from grb.pipeline import Spec, Store, Study
 
 
 Datasets = Annotated[
@@ -57,7 +55,7 @@ def run(
     epochs: Epochs = None,
     patience: Patience = None,
     plan: Plan = False,
-    store: run_options.StoreDir = None,
+    store: StoreOption = None,
     data_dir: DataDir = None,
     shard: run_options.Shard = None,
     workers: run_options.Workers = None,
@@ -86,23 +84,14 @@ def run(
         parse_seeds(seeds),
         {"epochs": epochs, "patience": patience},
     )
-    target = run_options.store_at(store)
+    target = store_at(store)
     whole = plan_profiles(asked, data_dir=None if data_dir is None else str(data_dir))
-    study: Any = run_options.part(whole, shard)  # type: ignore[arg-type]
-    seconds = study.seconds(target)
+    study = run_options.part(whole, shard)
+    resources = run_options.Resources(workers, timeout, memory, dask)
     if plan:
-        _show_plan(study, target, seconds, workers, as_json)
+        _show_plan(study, target, resources.cores, as_json)
         return
-    outcome = run_options.carry_out(
-        study,
-        target,
-        workers=workers,
-        timeout=timeout,
-        memory=memory,
-        cluster=dask,
-        as_json=as_json,
-        seconds=seconds,
-    )
+    outcome = run_options.carry_out(study, target, resources, as_json=as_json)
     rows = summary(whole, target)
     if rows and not as_json:
         headers = ["dataset", "model", "perturbation", "runs", "AUROC", "± 95 %", "of original %"]
@@ -159,7 +148,7 @@ def parse_seeds(text: str) -> list[int]:
     return list(range(int(found[0]))) if len(found) == 1 else list(dict.fromkeys(map(int, found)))
 
 
-def summary(study: ProfileStudy, store: Store) -> list[list[Any]]:
+def summary(study: Study, store: Store) -> list[list[Any]]:
     """Mean AUROC of every cell that the store has, with the interval of the mean and the share of the original."""
     from grb import metric
     from grb.taxonomy.measurement import ProfileMeasurement
@@ -168,7 +157,7 @@ def summary(study: ProfileStudy, store: Store) -> list[list[Any]]:
     cells: dict[tuple[str, str, str], list[float]] = {}
     for key in study.jobs:
         if store.has(key):
-            run = ProfileMeasurement.from_dict(store.read(key).result)
+            run = ProfileMeasurement.from_dict(store.read(key).measurement)
             cells.setdefault((run.dataset, run.model, run.perturbation), []).append(run.auroc)
     rows = []
     for (dataset, model, name), values in cells.items():
@@ -182,9 +171,11 @@ def summary(study: ProfileStudy, store: Store) -> list[list[Any]]:
 
 
 def _show_plan(
-    study: ProfileStudy, store: Store, seconds: dict[str, float], workers: int | None, as_json: bool
+    study: Study, store: Store, cores: int, as_json: bool
 ) -> None:
-    cores = max(workers if workers is not None else os.cpu_count() or 1, 1)
+    from grb.pipeline.estimate import seconds_of
+
+    seconds = seconds_of(study, store)
     total = sum(seconds.values())
     if as_json:
         output.print_json(
@@ -198,7 +189,7 @@ def _show_plan(
         )
         return
     rows = []
-    for dataset in study.nodes:
+    for dataset in study.sizes:
         own = [key for key, job in study.jobs.items() if job.data.dataset == dataset]
         todo = [key for key in own if key in seconds]
         rows.append([dataset, len(own), len(own) - len(todo), len(todo), duration(sum(seconds[key] for key in todo))])

@@ -13,9 +13,8 @@ from grb.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from grb.evaluator.measurement import Measurement
     from grb.metric.summary import MeanStd
-    from grb.pipeline import Record, Store
+    from grb.pipeline import Store
     from grb.taxonomy import Comparison, Profiles
     from grb.taxonomy.attack_sensitivity import AttackSensitivity, StrongestAttack
 
@@ -38,7 +37,7 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
     from grb.taxonomy.measurement import ProfileMeasurement
 
     found = [record for record in store.records() if record.job.kind == "profile"]
-    return [ProfileMeasurement.from_dict(record.result).to_row() for record in found]
+    return [ProfileMeasurement.from_dict(record.measurement).to_row() for record in found]
 
 
 def models_at(source: Path, where: Mapping[str, str]) -> dict[str, Profiles]:
@@ -129,30 +128,5 @@ def _attack(found: StrongestAttack | None) -> str:
 
 
 def scores_of(store: Store) -> Iterator[dict[str, Any]]:
-    """Score measurements of a store, on the clean graph and under one edit each, as plain values."""
-    records = {record.key: record for record in store.records()}
-    for record in records.values():
-        edits = record.job.data.edits
-        known = len(edits) <= 1 and all(edit in records for edit in edits)
-        if record.job.kind == "score" and known and not record.job.data.perturbations:
-            yield _measurement(record, records[edits[0]] if edits else None).to_dict()
-
-
-def _measurement(score: Record, edit: Record | None) -> Measurement:
-    """What a score record says; its attack is in the record of the edit."""
-    from grb.evaluator.measurement import AttackInfo, DatasetInfo, DefenseInfo, Measurement, MethodInfo, Outcome
-
-    attack = None
-    if edit is not None:
-        job = edit.job
-        method = MethodInfo(job.spec.name, job.spec.params, job.seed, job.version, job.key)
-        attack = AttackInfo(
-            method, "", job.extra["knowledge"], None, job.extra["threat"], edit.result.get("budget", {})
-        )
-    changed = score.result["changed"]
-    return Measurement(
-        DatasetInfo(score.job.data.dataset, score.job.data.dataset, score.job.data.fingerprint),
-        DefenseInfo(MethodInfo("", key=score.job.inputs["model"])),
-        attack,
-        {name: Outcome({"accuracy": value}, changed[name], 0, "") for name, value in score.result["accuracy"].items()},
-    )
+    """Score measurements of a store, as plain values."""
+    return (record.measurement for record in store.records() if record.job.kind == "score" and record.measurement)

@@ -13,7 +13,7 @@ import typer
 
 from grb._version import __version__
 from grb.cli import output
-from grb.cli.eval import dataset_line, dataset_title, metric_name
+from grb.cli.eval import dataset_line, dataset_title
 from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names, use_machine
 from grb.cli.progress import Reporter, every_run
 from grb.errors import DataError, GRBError
@@ -151,16 +151,17 @@ def train(
     check_counts(seeds=seeds, epochs=epochs, patience=patience, threads=threads)
     listed = _seeds(seed, seeds)
     changes = _changes(lr, hidden, dropout, epochs, patience)
-    chosen_mode = _train_mode(train_mode)
+    chosen_difficulty = _train_mode(train_mode)
     import torch
 
     from grb.api import check_device
     from grb.dataset import load_dataset
+    from grb.evaluator.scoring import primary_metric
 
     use_machine(threads)
     check_device(device)
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
-    if loaded.task == "graph" and chosen_mode == "transductive":
+    if loaded.task == "graph" and chosen_difficulty == "transductive":
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
         loaded = loaded.with_split(split)
@@ -171,14 +172,14 @@ def train(
     settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
     check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
     number = None if loaded.scheme is None else split or 0
-    plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save, number)
+    plan = Plan(settings, parameters, listed, changes, chosen_difficulty, device, mode, save, number)
     runs, interrupted = _train_all(plan, loaded)
     result = {
         "grb": __version__,
         "torch": torch.__version__,
         "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": loaded.fingerprint()},
-        "metric": metric_name(loaded),
-        "train_mode": chosen_mode,
+        "metric": primary_metric(loaded),
+        "train_mode": chosen_difficulty,
         **({} if number is None else {"split": number}),
         "device": device,
         "threads": threads,

@@ -58,6 +58,7 @@ def page_data(board: Board) -> dict[str, Any]:
         "title": shown(meta.get("title") or f"{board.scenario} on {board.dataset}", 120),
         "dataset": shown(board.dataset),
         "scenario": shown(board.scenario),
+        "metric": shown(board.metric),
         "recipe": shown(meta.get("recipe") or meta.get("title") or "study"),
         "synthetic": bool(meta.get("synthetic")),
         "meta": plain_shown(

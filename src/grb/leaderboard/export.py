@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grb.atomic import size_of
 from grb.errors import DataError
-from grb.evaluator.board import Board, Cell, Estimate
+from grb.evaluator.board import FORMAT, Board, Cell, Estimate
+from grb.atomic import size_of
 from grb.leaderboard import table
-from grb.leaderboard.text import csv_text, markdown_text, shown
+from grb.leaderboard.text import csv_text, latex_text, markdown_text, shown
 
 MAX_BYTES = 512 * 2**20
-FORMAT = 1
 
 
 def cell_rows(board: Board) -> list[dict[str, Any]]:
@@ -31,7 +30,7 @@ def cell_rows(board: Board) -> list[dict[str, Any]]:
             "attack": cell.attack,
             "knowledge": cell.knowledge,
             "defense": cell.defense,
-            **_value("accuracy", cell.score),
+            **_value(board.metric, cell.score),
             "changed": cell.changed.mean,
             "paper_accuracy": None if cell.paper is None else cell.paper[0] / 100,
             "paper_std": None if cell.paper is None else cell.paper[1] / 100,
@@ -43,7 +42,7 @@ def cell_rows(board: Board) -> list[dict[str, Any]]:
 
 def run_rows(board: Board) -> list[dict[str, Any]]:
     """One row per measurement, with the keys, seeds and cost that its record has."""
-    names = ("score", "victim", "victim_seed", "attack_key", "attack_seed", "attack_seconds", "threads")
+    names = ("repeat", "victim_seed", "score", "victim", "attack_key", "attack_seed", "attack_seconds", "threads")
     return [
         {
             **_where(board),
@@ -51,12 +50,12 @@ def run_rows(board: Board) -> list[dict[str, Any]]:
             "attack": cell.attack,
             "knowledge": cell.knowledge,
             "defense": cell.defense,
-            "run": place,
-            "accuracy": value,
+            "run": number,
+            board.metric: value,
             **{name: metadata.get(name.removesuffix("_key")) for name in names},
         }
         for cell in _sorted(board)
-        for place, (value, metadata) in enumerate(zip(cell.values, [*cell.metadata, *[{}] * len(cell.values)]))
+        for number, (value, metadata) in enumerate(zip(cell.values, [*cell.metadata, *[{}] * len(cell.values)]))
     ]
 
 
@@ -84,7 +83,8 @@ def wide_rows(board: Board) -> list[dict[str, Any]]:
 
 
 def _where(board: Board) -> dict[str, Any]:
-    return {"dataset": board.dataset, "scenario": board.scenario, "recipe": board.meta.get("recipe", "")}
+    limit = {} if board.limit is None else {"limit": board.limit[0], "limit_value": board.limit[1]}
+    return {"dataset": board.dataset, "scenario": board.scenario, "recipe": board.meta.get("recipe", ""), **limit}
 
 
 def _value(name: str, value: Estimate) -> dict[str, Any]:
@@ -124,12 +124,12 @@ def _number(value: Any) -> Any:
 
 def to_json(boards: Iterable[Board]) -> str:
     """All boards with all records, as one JSON object; NaN is a bug and raises."""
-    return json.dumps({"format": FORMAT, "boards": [board.plain() for board in boards]}, allow_nan=False) + "\n"
+    return json.dumps({"format": FORMAT, "boards": [board.to_dict() for board in boards]}, allow_nan=False) + "\n"
 
 
-def to_markdown(board: Board, difficulty: str | None = None, metric: str = "accuracy") -> str:
+def to_markdown(board: Board, difficulty: str | None = None, metric: str = "score") -> str:
     """Tables of a board for a page of Markdown."""
-    parts = [f"### {markdown_text(table.heading(board, table.chosen_mode(board, difficulty)))}"]
+    parts = [f"### {markdown_text(table.heading(board, table.chosen_difficulty(board, difficulty)))}"]
     for each in table.tables(board, difficulty, metric):
         rule = ["---", *["---:"] * (len(each.headers) - 1)]
         lines = [each.headers, rule, *each.rows]
@@ -140,6 +140,23 @@ def to_markdown(board: Board, difficulty: str | None = None, metric: str = "accu
     if board.flags:
         parts.append("\n".join(f"- warning: {markdown_text(shown(flag, 400))}" for flag in board.flags))
     return "\n\n".join(parts) + "\n"
+
+
+def to_latex(board: Board, difficulty: str | None = None, metric: str = "score") -> str:
+    """Tables of a board for a paper: ``booktabs`` tabulars, one after the other."""
+    parts = []
+    for each in table.tables(board, difficulty, metric):
+        lines = [" & ".join(map(latex_text, row)) + r" \\" for row in (each.headers, *each.rows)]
+        columns = "l" + "r" * (len(each.headers) - 1)
+        parts += [
+            f"% {' '.join(each.title.split())}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+        ]
+        parts += [*lines[1:], r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join(parts) + "\n"
 
 
 # back from JSON
@@ -160,19 +177,19 @@ def read_boards(path: str | os.PathLike[str]) -> list[Board]:
         raise DataError(f"{path} is no JSON of boards ({str(error)[:80]})") from None
     boards = values.get("boards") if isinstance(values, dict) else None
     if not isinstance(boards, list) or not boards:
-        raise DataError(f"{path} holds no boards; `grb leaderboard show STORE --format json` writes such files")
-    return [board_from_plain(board) for board in boards]
+        raise DataError(f"{path} holds no boards; `grb leaderboard STORE --format json` writes such files")
+    return [board_from_dict(board) for board in boards]
 
 
-def board_from_plain(values: Mapping[str, Any]) -> Board:
-    """A board from :meth:`Board.plain`."""
+def board_from_dict(values: Mapping[str, Any]) -> Board:
+    """A board from :meth:`Board.to_dict`."""
     try:
         if values["format"] != FORMAT:
             raise ValueError(f"format {values['format']}")
         board = Board(
             dataset=str(values["dataset"]),
             scenario=str(values["scenario"]),
-            difficulties=_names(values["modes"]),
+            difficulties=_names(values["difficulties"]),
             attacks=_names(values["attacks"]),
             white_box=_names(values["white_box"]),
             defenses=_names(values["defenses"]),
@@ -185,6 +202,9 @@ def board_from_plain(values: Mapping[str, Any]) -> Board:
             },
             flags=_names(values["flags"]),
             meta=dict(values["meta"]),
+            metric=str(values["metric"]),
+            objective=str(values["objective"]),
+            limit=None if values["limit"] is None else (str(values["limit"][0]), _finite(values["limit"][1])),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(f"this is no board of format {FORMAT} ({error!r:.80}); it was not written by grb") from None
@@ -208,13 +228,14 @@ def _cell(values: Mapping[str, Any]) -> Cell:
     return Cell(
         attack=str(values["attack"]),
         defense=str(values["defense"]),
-        difficulty=str(values["mode"]),
+        difficulty=str(values["difficulty"]),
         knowledge=values["knowledge"],
-        accuracy=_read_value(values["accuracy"]),
+        score=_read_value(values["score"]),
         changed=_read_value(values["changed"]),
         values=tuple(_finite(value) for value in values["values"]),
         metadata=tuple(values["metadata"]),
         paper=None if paper is None else (_finite(paper[0]), _finite(paper[1])),
+        metrics={str(name): _read_value(value) for name, value in values["metrics"].items()},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,13 @@ SUMMARIES = {
 """Summaries of a defense and the words for them, the one that ranks first."""
 STRENGTHS = {"weighted": "weighted", "average": "average", "three_max": "3-max"}
 """Summaries of an attack; the lower, the stronger."""
-METRICS = {
-    "accuracy": "accuracy (%)",
-    "drop": "accuracy lost to the attack (points)",
+VIEWS = {
+    "score": "{metric} (%)",
+    "drop": "{metric} lost to the attack (points)",
     "changed": "predictions changed (%)",
-    "difference": "accuracy here minus the paper's (points)",
+    "difference": "{metric} here minus the paper's (points)",
 }
+"""What the cells of a table can show besides the metrics of a board."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Table:
         return self.headers[1:]
 
 
-def chosen_mode(board: Board, difficulty: str | None) -> str:
+def chosen_difficulty(board: Board, difficulty: str | None) -> str:
     """A difficulty of the board, its last if none is asked for; also by its first letter as in the paper."""
     if difficulty is None:
         return board.difficulties[-1]
@@ -56,17 +57,22 @@ def chosen_mode(board: Board, difficulty: str | None) -> str:
     return wanted[0]
 
 
-def chosen_metric(metric: str) -> str:
-    """A name of :data:`METRICS`; others are refused."""
-    if metric not in METRICS:
-        raise UnknownName("metric", metric, METRICS, advice=f"Allowed: {', '.join(METRICS)}.")
-    return metric
+def check_metric(metric: str, boards: Sequence[Board]) -> None:
+    """Refuse what no board shows: neither one of :data:`VIEWS` nor a metric that was computed."""
+    known = [*VIEWS, *dict.fromkeys(name for board in boards for name in (board.metric, *_others(board)))]
+    if metric not in known:
+        raise UnknownName("metric", metric, known, advice=f"Allowed: {', '.join(known)}.")
+
+
+def _others(board: Board) -> list[str]:
+    """Metrics that do not rank."""
+    return list(dict.fromkeys(name for cell in board.cells for name in cell.metrics))
 
 
 def drops(board: Board) -> dict[tuple[str, str, str, bool], Estimate]:
-    """Accuracy lost to every attack by (attack, defense, difficulty, white box): each run beside its own victim's clean accuracy.
+    """Points lost to every attack by (attack, defense, difficulty, white box): each run against its own victim's clean score.
 
-    Cells whose victims cannot be told are left out, unless there is only one clean value to compare with.
+    Cells whose victims are unknown are left out, unless there is only one clean value to compare with.
     """
     found = {}
     for cell in board.cells:
@@ -94,14 +100,16 @@ def _losses(cell: Cell, clean: Cell) -> dict[tuple[int, int], float]:
 
 
 def metric_value(board: Board, cell: Cell, metric: str, losses: Mapping[Any, Estimate]) -> Estimate | None:
-    """What a cell says in one metric; None where it says nothing."""
-    if metric == "accuracy":
+    """What a cell shows of one view or metric; None where it says nothing."""
+    if metric in ("score", board.metric):
         return cell.score
     if metric == "changed":
         return cell.changed if cell.attack != CLEAN else None
     if metric == "drop":
         return losses.get((cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"))
-    return None if cell.paper is None else _shifted(cell.score, -cell.paper[0] / 100)
+    if metric == "difference":
+        return None if cell.paper is None else _shifted(cell.score, -cell.paper[0] / 100)
+    return cell.metrics.get(metric)
 
 
 def _shifted(value: Estimate, by: float) -> Estimate:
@@ -153,7 +161,7 @@ def heading(board: Board, difficulty: str) -> str:
 
 def summary_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
     """Defenses by rank: the paper's summaries, the worst case over attacks and the white-box attack."""
-    difficulty = chosen_mode(board, difficulty)
+    difficulty = chosen_difficulty(board, difficulty)
     own = board.by_defense.get(difficulty, {})
     used = [name for name in SUMMARIES if any(name in values for values in own.values())]
     names = dict(zip(board.defenses, distinct(board.defenses)))
@@ -176,9 +184,9 @@ def ordered(board: Board, difficulty: str) -> list[str]:
     return sorted(board.defenses, key=lambda name: -means.get(name, -1.0))
 
 
-def heat_table(board: Board, difficulty: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> Table:
+def heat_table(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> Table:
     """Defenses x attacks in one metric; white-box attacks in columns of their own behind the others."""
-    difficulty, metric = chosen_mode(board, difficulty), chosen_metric(metric)
+    difficulty = chosen_difficulty(board, difficulty)
     losses = drops(board) if metric == "drop" else {}
     columns = [(attack, False) for attack in board.attacks] + [(attack, True) for attack in board.white_box]
     labels = distinct(f"{attack} (white-box)" if white else attack for attack, white in columns)
@@ -193,12 +201,13 @@ def heat_table(board: Board, difficulty: str | None = None, metric: str = "accur
         (names[defense], *(text(defense, attack, white) for attack, white in columns))
         for defense in ordered(board, difficulty)
     )
-    return Table(f"{METRICS[metric]}, {difficulty}", ("defense", *labels), rows)
+    title = VIEWS.get(metric, f"{metric} (%)").format(metric=board.metric)
+    return Table(f"{title}, {difficulty}", ("defense", *labels), rows)
 
 
 def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
     """Attacks, the strongest first: accuracy that they leave, beside what one run of them costs."""
-    difficulty = chosen_mode(board, difficulty)
+    difficulty = chosen_difficulty(board, difficulty)
     own, spent = board.by_attack.get(difficulty, {}), costs(board)
     names = dict(zip(board.attacks, distinct(board.attacks)))
     # the board puts the strongest first on its last difficulty; the order may be another one here
@@ -220,7 +229,7 @@ def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±
 
 def paper_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table | None:
     """The paper's accuracy, ours and the difference of every cell that the paper has; None if it has none."""
-    difficulty = chosen_mode(board, difficulty)
+    difficulty = chosen_difficulty(board, difficulty)
     attacks, defenses = (dict(zip(names, distinct(names))) for names in (board.attacks, board.defenses))
     rows = []
     for attack in board.attacks:
@@ -239,13 +248,13 @@ def paper_table(board: Board, difficulty: str | None = None, *, sign: str = "±"
                 )
     if not rows:
         return None
-    title = f"beside the paper, {difficulty}"
-    if str(board.meta.get("title", "")).endswith("(quick)"):
+    title = f"vs. paper, {difficulty}"
+    if board.meta.get("quick"):
         title += "; quick: fewer repeats and steps than the paper's"
     return Table(title, ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
 
 
-def tables(board: Board, difficulty: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> list[Table]:
+def tables(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> list[Table]:
     """Everything that a terminal shows of a board."""
     found = [
         summary_table(board, difficulty, sign=sign),
@@ -254,6 +263,48 @@ def tables(board: Board, difficulty: str | None = None, metric: str = "accuracy"
         paper_table(board, difficulty, sign=sign),
     ]
     return [table for table in found if table is not None]
+
+
+def sweep_tables(boards: Sequence[Board], difficulty: str | None = None, *, sign: str = "±") -> list[Table]:
+    """Boards of a sweep as one table per varied limit: every defense's weighted score, and its rank, at each value."""
+    limits: dict[tuple[str, str], list[Board]] = defaultdict(list)
+    for board in boards:
+        if board.limit is not None:
+            limits[str(board.meta.get("recipe")), board.limit[0]].append(board)
+    found = []
+    for (_, limit), own in limits.items():
+        name = chosen_difficulty(own[0], difficulty)
+        defenses = list(dict.fromkeys(each for board in own for each in ordered(board, name)))
+        rows = tuple(
+            (label, *(_ranked(board, defense, name, sign) for board in own))
+            for defense, label in zip(defenses, distinct(defenses))
+        )
+        values = tuple(f"{board.limit[1]:g}" for board in own if board.limit is not None)
+        found.append(
+            Table(f"weighted {own[0].metric} (rank) by {limit}, {own[0].dataset}, {name}", ("defense", *values), rows)
+        )
+        found += _sweep_heat(own, limit, name, sign)
+    return found
+
+
+def _ranked(board: Board, defense: str, difficulty: str, sign: str) -> str:
+    value = board.by_defense.get(difficulty, {}).get(defense, {}).get("weighted")
+    places = board.ranks.get(difficulty, {}).get(defense)
+    return percent(value, sign) + ("" if places is None else f" ({rank_text(places)})")
+
+
+def _sweep_heat(boards: Sequence[Board], limit: str, difficulty: str, sign: str) -> list[Table]:
+    """Every attack against every defense at each value of a limit, white-box attacks included."""
+    columns = dict.fromkeys((attack, False) for board in boards for attack in board.attacks if attack != CLEAN)
+    columns |= dict.fromkeys((attack, True) for board in boards for attack in board.white_box)
+    rows = []
+    for attack, white in columns:
+        for defense in ordered(boards[0], difficulty):
+            cells = [board.cell(attack, defense, difficulty, white_box=white) for board in boards]
+            values = [percent(None if cell is None else cell.score, sign) for cell in cells]
+            rows.append((f"{attack} (white-box)" if white else attack, defense, *values))
+    heads = ("attack", "defense", *(f"{board.limit[1]:g}" for board in boards if board.limit is not None))
+    return [Table(f"{boards[0].metric} (%) by {limit}, {difficulty}", heads, tuple(rows))]
 
 
 def _seconds(value: float | None) -> str:

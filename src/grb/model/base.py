@@ -206,16 +206,6 @@ def check_task(model: nn.Module, dataset: Dataset) -> None:
         )
 
 
-def check_logits(model: nn.Module, logits: Tensor, dataset: Dataset) -> None:
-    """Refuse logits of another number of classes, which would be scored without a word."""
-    if logits.dim() != 2 or logits.shape[1] != dataset.num_classes:
-        name = getattr(model, "name", type(getattr(model, "module", model)).__name__)
-        raise DataError(
-            f"the model '{name}' gives logits of shape {list(logits.shape)}, but '{dataset.name}' has {dataset.num_classes} "
-            "classes, each of which needs a column"
-        )
-
-
 def prepare(model: nn.Module, adj: Adjacency) -> Any:
     """The model's own view of a graph's edges; a module that has none is refused with advice."""
     method = getattr(model, "prepare", None)

@@ -9,22 +9,24 @@ from grb import _lazy
 if TYPE_CHECKING:
     from grb.pipeline.engine import Event, Limits, Outcome, run
     from grb.pipeline.job import DataRef, Job
-    from grb.pipeline.plan import Study, plan_study
+    from grb.pipeline.plan import plan_study
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
     from grb.pipeline.record import Record
-    from grb.pipeline.results import board
+    from grb.pipeline.results import boards, build_board, build_boards
     from grb.pipeline.spec import Spec
     from grb.pipeline.store import Store
+    from grb.pipeline.study import Study
 
 _HOMES = {
     "engine": ("Event", "Limits", "Outcome", "run"),
     "job": ("DataRef", "Job"),
-    "results": ("board",),
+    "results": ("boards", "build_board", "build_boards"),
     "recipe": ("Recipe", "read_recipe", "recipe_names"),
     "spec": ("Spec",),
     "record": ("Record",),
     "store": ("Store",),
-    "plan": ("Study", "plan_study"),
+    "plan": ("plan_study",),
+    "study": ("Study",),
 }
 __all__ = [
     "DataRef",
@@ -37,7 +39,9 @@ __all__ = [
     "Spec",
     "Store",
     "Study",
-    "board",
+    "boards",
+    "build_board",
+    "build_boards",
     "plan_study",
     "read_recipe",
     "recipe_names",

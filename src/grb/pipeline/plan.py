@@ -20,6 +20,7 @@ from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
+from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, plain
@@ -42,6 +43,7 @@ class _Score:
     order: tuple[int, str, str, str]
     limit: Limit = None
     clean: bool = False
+    measurements: int = 1
 
 
 def plan_study(
@@ -90,10 +92,10 @@ def _info(
     recipe: Recipe, dataset: Dataset, reference: str, scores: list[_Score], cards: Mapping[str, Card]
 ) -> StudyInfo:
     limits = list(dict.fromkeys(score.limit for score in scores if not score.clean)) or [None]
-    parts = tuple(
-        Part(tuple(dict.fromkeys(score.key for score in scores if score.clean or score.limit == limit)), limit)
-        for limit in limits
-    )
+    parts = []
+    for limit in limits:
+        own = {score.key: score.measurements for score in scores if score.clean or score.limit == limit}
+        parts.append(Part(tuple(own), sum(own.values()), limit))
     names = {spec.label for spec in recipe.surrogates}
     return StudyInfo(
         name=recipe.name,
@@ -101,7 +103,7 @@ def _info(
         dataset=DatasetInfo(dataset.name, reference, dataset.fingerprint(), dataset.synthetic, dataset.task),
         scenario=recipe.scenario,
         difficulties=recipe.modes,
-        parts=parts,
+        parts=tuple(parts),
         objective=recipe.objective,
         train_mode=recipe.train_mode,
         repeats=recipe.repeats,
@@ -112,6 +114,7 @@ def _info(
         paper=recipe.paper,
         quick=recipe.is_quick,
         cards={label: card.shown() for label, card in cards.items()},
+        recipe=recipe.to_dict(),
     )
 
 
@@ -235,9 +238,10 @@ class _Planner:
         for job, card in joined:
             if card.kind == "attack":
                 edit = self.add(job)
-                for victim in victims.values():
+                for (defense, _), victim in victims.items():
+                    key = self.score(victim, edit, card.mode, f"{defense} under {card.label}")
                     for limit in self.varied:
-                        yield _Score(self.score(victim, edit, card.mode), (0, card.label, "", edit), limit)
+                        yield _Score(key, (0, card.label, "", edit), limit)
 
     @property
     def varied(self) -> list[Limit]:
@@ -249,7 +253,8 @@ class _Planner:
         whole, method, version = self.method("fit", spec)
         extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
         data = self.data if edit is None else self.data.with_edit(edit)
-        return self.add(Job("fit", whole, data, method, seed=seed, version=version, extra=extra, **self.common))
+        own: dict[str, Any] = {"seed": seed, "version": version, "extra": extra, "title": spec.label}
+        return self.add(Job("fit", whole, data, method, **own, **self.common))
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
         """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
@@ -288,8 +293,9 @@ class _Planner:
     # scores
 
     def clean(self, victims: Victims) -> Iterator[_Score]:
-        for model in victims.values():
-            yield _Score(self.score(model, None, None), (0, "", "", model), clean=True)
+        for (defense, _), model in victims.items():
+            key = self.score(model, None, None, defense)
+            yield _Score(key, (0, "", "", model), clean=True, measurements=len(self.modes))
 
     def corruption(self, victims: Victims) -> Iterator[_Score]:
         """Every victim on every perturbed graph; random perturbations are drawn once per repeat."""
@@ -297,29 +303,28 @@ class _Planner:
             built = build_perturbation(spec.name, **spec.params)
             data, method = self.data.perturbed(spec), {"perturbation": plain(built), **self.metrics}
             for repeat in range(self.recipe.repeats if built.random else 1):
-                for victim in victims.values():
+                for (defense, _), victim in victims.items():
                     job = Job(
                         "score",
                         Spec("score"),
                         data,
+                        title=defense,
                         inputs={"model": victim},
                         seed=self.recipe.seed + repeat,
                         version=built.version,
                         extra=method,
                         **self.common,
                     )
-                    yield _Score(self.add(job), (repeat, spec.label, "", victim))
+                    yield _Score(self.add(job), (repeat, spec.label, "", victim), measurements=len(self.modes))
 
     def transfer(self, victims: Victims) -> Iterator[_Score]:
         """Every victim under edits that were made without it."""
         for repeat, source, spec, mode, (limit, threat) in self.attacks():
             edit = self.attack(spec, source, mode, threat, repeat, "transfer")
             order = (repeat, spec.label, "transfer", edit)
-            if self.recipe.objective == "evasion":
-                found = [self.score(victim, edit, mode) for victim in victims.values()]
-            else:
-                found = [self.score(victim, edit, mode) for victim in self.poisoned(edit)]
-            yield from (_Score(key, order, limit) for key in found)
+            trained = victims if self.recipe.objective == "evasion" else self.poisoned(edit)
+            for (defense, _), victim in trained.items():
+                yield _Score(self.score(victim, edit, mode, f"{defense} under {spec.label}"), order, limit)
 
     def attacks(self) -> Iterator[tuple[int, str | None, Spec, str, tuple[Limit, Threat]]]:
         """Repeat, key of the surrogate, attack, difficulty and limits of every transfer attack."""
@@ -337,20 +342,23 @@ class _Planner:
                         for varied in self.limits[mode]:
                             yield repeat, source, spec, mode, varied
 
-    def poisoned(self, edit: str) -> Iterator[str]:
+    def poisoned(self, edit: str) -> dict[tuple[str, int], str]:
         """Every victim trained on the attacked graph."""
-        for number in range(self.recipe.victims):
-            for spec in self.defenses():
-                yield self.fit(spec, self.recipe.seed + number, edit)
+        numbers = range(self.recipe.victims)
+        return {
+            (spec.label, number): self.fit(spec, self.recipe.seed + number, edit)
+            for number in numbers
+            for spec in self.defenses()
+        }
 
     def white_box(self, victims: Victims) -> Iterator[_Score]:
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
             for spec in map(_attack, self.recipe.white_box):
-                for victim in victims.values():
+                for (defense, _), victim in victims.items():
                     for mode in self.modes:
                         for limit, threat in self.limits[mode]:
                             edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
-                            key = self.score(victim, edit, mode)
+                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} (white-box)")
                             yield _Score(key, (repeat, spec.label, "white-box", key), limit)
 
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
@@ -375,6 +383,7 @@ class _Planner:
             seed=self.recipe.seed + repeat,
             version=version,
             extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
+            title=spec.label,
             **self.common,
         )
         return self.add(job)
@@ -384,10 +393,10 @@ class _Planner:
         """Part of a score's key only if the recipe asks for more than the metric that ranks."""
         return {"metrics": list(self.recipe.metrics)} if self.recipe.metrics else {}
 
-    def score(self, model: str, edit: str | None, mode: str | None) -> str:
+    def score(self, model: str, edit: str | None, mode: str | None, title: str) -> str:
         data = self.data if edit is None else self.data.with_edit(edit)
-        job = Job("score", Spec("score"), data, inputs={"model": model}, mode=mode, extra=self.metrics, **self.common)
-        return self.add(job)
+        own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
+        return self.add(Job("score", Spec("score"), data, **own, **self.common))
 
 
 def _attack(spec: Spec) -> Spec:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,14 +18,12 @@ from grb.perturb import build_perturbation
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import column, perturbation_name, profiling_method
 from grb.pipeline.spec import Spec, plain
-from grb.pipeline.store import Store
+from grb.pipeline.study import DatasetSize, Study
 from grb.taxonomy.profile import paper_perturbations
 from grb.trainer.objective import Objective
 
 # a split needs items for three parts
 FEWEST = 10
-# CPU seconds of an epoch per node and convolution, measured on ENZYMES; a guess for everything else
-EPOCH = 4e-6
 
 
 @dataclass(frozen=True)
@@ -50,42 +46,7 @@ class Profiling:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ProfileStudy:
-    """All jobs of a taxonomy study, run by run, so that a part of them makes whole profiles of few runs."""
-
-    jobs: Mapping[str, Job]
-    nodes: Mapping[str, int]
-
-    def shard(self, index: int, count: int) -> ProfileStudy:
-        """Return every ``count``-th job, beginning with 1."""
-        if not (count >= 1 and 1 <= index <= count):
-            raise DataError(f"the shard is {index}/{count}, but it must be from 1/{count} to {count}/{count}")
-        return replace(self, jobs=dict(list(self.jobs.items())[index - 1 :: count]))
-
-    def seconds(self, store: Store) -> dict[str, float]:
-        """Estimate the CPU seconds of every job that is not done: the median of the like in the store, or a guess by size."""
-        known = _history(store)
-        return {
-            key: known.get((job.data.dataset, job.spec.name)) or self._guess(job)
-            for key, job in self.jobs.items()
-            if not store.has(key)
-        }
-
-    def _guess(self, job: Job) -> float:
-        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
-        return EPOCH * self.nodes[job.data.dataset] * job.method.get("depth", 5) * epochs
-
-
-def _history(store: Store) -> dict[tuple[str, str], float]:
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for record in store.records():
-        if record.job.kind == "profile":
-            found[record.job.data.dataset, record.job.spec.name].append(float(record.provenance["cpu_seconds"]))
-    return {name: statistics.median(values) for name, values in found.items()}
-
-
-def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> ProfileStudy:
+def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> Study:
     """Plan the jobs of a taxonomy study; every name and parameter is checked here, before anything runs.
 
     Args:
@@ -97,20 +58,21 @@ def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = 
         raise DataError("a taxonomy study needs at least one dataset, one model and one seed")
     if min(asked.seeds) < 0 or len(set(asked.seeds)) != len(asked.seeds):
         raise DataError("the seeds of a taxonomy study are distinct numbers of at least 0")
-    jobs: dict[str, Job] = {}
-    nodes: dict[str, int] = {}
+    jobs: list[Job] = []
+    sizes: dict[str, DatasetSize] = {}
     for name in asked.datasets:
         dataset = load_dataset(name, data_dir=data_dir)
         _check_dataset(dataset)
-        data = DataRef(_reference(name, dataset), dataset.fingerprint(), data_dir=data_dir)
-        nodes[data.dataset] = dataset.num_nodes
-        jobs |= {job.key: job for job in _jobs(asked, dataset, data, threads)}
-    ordered = sorted(jobs.values(), key=lambda job: asked.seeds.index(job.seed))
-    return ProfileStudy({job.key: job for job in ordered}, nodes)
+        data = DataRef(dataset_reference(name, dataset), dataset.fingerprint(), data_dir=data_dir)
+        sizes[data.dataset] = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.graph.num_features)
+        jobs += _jobs(asked, dataset, data, threads)
+    # run by run, so that a shard makes whole profiles of few runs
+    ordered = {job.key: job for job in sorted(jobs, key=lambda job: asked.seeds.index(job.seed))}
+    return Study(f"profiles of {', '.join(sizes)}", ordered, tuple(ordered), sizes)
 
 
-def _reference(name: str, dataset: Dataset) -> str:
-    """What a worker finds the dataset by: its name in the catalogue, code, or where its file is."""
+def dataset_reference(name: str, dataset: Dataset) -> str:
+    """Return what a worker finds a dataset by: its name in the catalogue, an import path, or the absolute path of its file."""
     if is_path(name):
         return str(Path(name).absolute())
     return name if ":" in name else dataset.name

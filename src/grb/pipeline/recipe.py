@@ -13,7 +13,7 @@ from typing import Any
 from grb.dataset.partition import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import OBJECTIVES, TRAIN_MODES
-from grb.metric import names as metric_names
+from grb.metric.names import Metric
 from grb.pipeline.safe_yaml import double, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
@@ -99,7 +99,7 @@ class Recipe:
                 raise UnknownName(name, str(value), allowed, advice=f"Allowed: {', '.join(allowed)}.")
         self._check_objective()
         for metric in self.metrics:
-            metric_names.parse(metric)
+            Metric.parse(metric)
         for mode in self.modes:
             if mode not in DIFFICULTIES:
                 raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
@@ -134,6 +134,15 @@ class Recipe:
         """The recipe with its ``quick`` changes; its title says so."""
         return replace(self.changed(**self.quick), title=f"{self.title or self.name} (quick)", is_quick=True)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As a file would say it; :func:`recipe_from_dict` reads it back."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        specs = {name: [{"name": spec.name, **spec.params} for spec in values[name]] for name in _SPECS}
+        lists = {name: list(values[name]) for name in ("modes", "metrics")}
+        mappings = {name: dict(values[name]) for name in _MAPPINGS}
+        whole = {**values, **specs, **lists, **mappings}
+        return {name: value for name, value in whole.items() if value is not None}
+
     def changed(self, **changes: Any) -> Recipe:
         """With other values, given as a recipe's file gives them; None keeps ours."""
         given = {key: value for key, value in changes.items() if value is not None}
@@ -154,6 +163,13 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
     recipe = Recipe(**_fields(given, f"recipe '{name}'"))
     recipe.quickly()  # refuses what is wrong in there before anybody asks for it
     return recipe
+
+
+def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:
+    """Back from :meth:`Recipe.to_dict`, with all the checks of a file."""
+    given = dict(values)
+    is_quick = bool(given.pop("is_quick", False))
+    return replace(Recipe(**_fields(given, f"recipe '{given.get('name')}'")), is_quick=is_quick)
 
 
 def recipe_names() -> list[str]:

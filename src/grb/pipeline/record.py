@@ -12,7 +12,7 @@ from grb.errors import DataError, IntegrityError
 from grb.pipeline.job import Job
 from grb.pipeline.spec import digest
 
-FORMAT = 1
+FORMAT = 2
 # name of the spec of a job that nobody computed: its artefact was submitted
 SUBMISSION = "submission"
 # larger records were not written by grb
@@ -23,7 +23,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Record:
-    """What a job gave: its result, its artefacts, and where it comes from.
+    """What a job gave: its result, its artefacts, where it comes from and, for a score, the measurement that says it all.
 
     Every field is part of the record's JSON and of its sha256; a field with a default may be absent from a file.
     """
@@ -33,6 +33,7 @@ class Record:
     result: dict[str, Any]
     objects: dict[str, dict[str, Any]]
     provenance: dict[str, Any]
+    measurement: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values, as its file holds them."""
@@ -82,7 +83,16 @@ def _mapping(values: Any) -> dict[str, Any]:
     return values
 
 
-_PARSERS: dict[str, Callable[[Any], Any]] = {"key": str, "job": Job.from_plain, "objects": _objects}
+def _optional_mapping(values: Any) -> dict[str, Any] | None:
+    return None if values is None else _mapping(values)
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "key": str,
+    "job": Job.from_plain,
+    "objects": _objects,
+    "measurement": _optional_mapping,
+}
 # name, parser, whether a file must have it
 _FIELDS: list[tuple[str, Callable[[Any], Any], bool]] = [
     (each.name, _PARSERS.get(each.name, _mapping), each.default is MISSING and each.default_factory is MISSING)

@@ -21,10 +21,12 @@ class Part:
 
     Args:
         scores: Keys of the score jobs.
+        planned: How many measurements they are, each of one difficulty.
         limit: The varied limit and its value if the study sweeps one; scores of different budgets are never mixed.
     """
 
     scores: tuple[str, ...]
+    planned: int = 0
     limit: tuple[str, float] | None = None
 
 
@@ -49,6 +51,7 @@ class StudyInfo:
         paper: Which published table is compared with.
         quick: Whether it is the recipe's small variant.
         cards: What the authors of submissions say, by label.
+        recipe: The recipe with every change made to it, so that it can be planned again.
     """
 
     name: str
@@ -67,6 +70,7 @@ class StudyInfo:
     paper: str = ""
     quick: bool = False
     cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -83,10 +87,14 @@ class StudyInfo:
             "difficulties": list(self.difficulties),
             "surrogates": list(self.surrogates),
             "parts": [
-                {"scores": list(part.scores), "limit": None if part.limit is None else list(part.limit)}
+                {
+                    "scores": list(part.scores),
+                    "planned": part.planned,
+                    "limit": None if part.limit is None else list(part.limit),
+                }
                 for part in self.parts
             ],
-            **{name: dict(values[name]) for name in ("training", "attack", "cards")},
+            **{name: dict(values[name]) for name in ("training", "attack", "cards", "recipe")},
         }
 
     @classmethod
@@ -99,6 +107,7 @@ class StudyInfo:
             parts = tuple(
                 Part(
                     tuple(str(key) for key in part["scores"]),
+                    int(part["planned"]),
                     None if part["limit"] is None else (str(part["limit"][0]), float(part["limit"][1])),
                 )
                 for part in given.pop("parts")
@@ -118,7 +127,7 @@ class StudyInfo:
 
 def _typed(cls: type, name: str, value: Any) -> Any:
     """A value of the type that the field's default has; texts have none."""
-    wanted = type(getattr(cls, name, "")) if name not in ("training", "attack", "cards") else dict
+    wanted = type(getattr(cls, name, "")) if name not in ("training", "attack", "cards", "recipe") else dict
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         raise TypeError(f"{name} is a {type(value).__name__}, but {wanted.__name__} is needed")
     return value

@@ -110,7 +110,7 @@ def fit(
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
     graph, ids = view.training_graph()
     train = _inputs(model, graph, None if len(ids) == graph.n else ids)
-    held_out = _inputs(model, view.graph, view.val) if len(view.val) else None
+    held_out = _inputs(model, view.validation_graph or view.graph, view.val) if len(view.val) else None
 
     def step(epoch: int) -> float:
         inputs = train

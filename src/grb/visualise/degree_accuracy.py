@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grb.errors import DataError
+from grb.evaluator.measurement import Measurement
 from grb.visualise import style
 from grb.visualise.degrees import bin_edges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grb.pipeline.plan import Study
+    from grb.evaluator.board import Board
     from grb.pipeline.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -79,28 +80,16 @@ def _joined(own: Array, edges: Array, least: int) -> Array:
     return np.array([max(kept[0], int(own.min())), *kept[1:], int(edges[-1])])
 
 
-def measured_correct(
-    study: Study, store: Store, difficulty: str, *, defenses: Sequence[str] | None = None
-) -> dict[str, Array]:
-    """Which targets were right, from the records: label of an attack to [runs, t], over all defenses or some."""
-    from grb.pipeline.worker import unpack_bits
-
-    count = len(study.dataset.test_ids(difficulty))
+def measured_correct(board: Board, store: Store, difficulty: str) -> dict[str, Array]:
+    """Which targets were right, from the records behind a board: attack to [runs, t], over all defenses."""
     found: dict[str, list[Array]] = {}
-    for place in study.places:
-        wanted = defenses is None or place.defense in defenses
-        if (
-            difficulty not in place.difficulties
-            or not wanted
-            or place.knowledge == "white-box"
-            or not store.has(place.score)
-        ):
-            continue
-        text = store.read(place.score).result["correct"].get(difficulty)
-        if text is not None:
-            found.setdefault(place.attack, []).append(unpack_bits(text, count))
+    for cell in board.cells:
+        if cell.difficulty == difficulty and cell.knowledge != "white-box":
+            for metadata in cell.metadata:
+                measurement = Measurement.from_dict(store.read(metadata["score"]).measurement)
+                found.setdefault(cell.attack, []).append(measurement.outcomes[difficulty].bits())
     if not found:
-        raise DataError(f"the store has no scores of recipe '{study.recipe.name}' on '{difficulty}'")
+        raise DataError(f"the board of {board.dataset} has no scores on '{difficulty}'")
     return {label: np.stack(runs) for label, runs in found.items()}
 
 
@@ -132,7 +121,7 @@ def draw_degree_accuracy(data: DegreeAccuracy, *, title: str | None = None) -> F
             )
         above.set_ylabel("accuracy (%)")
         handles, labels = above.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="is_submission right center")
+        figure.legend(handles, labels, loc="outside right center")
         below.bar(places, data.counts, color=style.PALE)
         below.set_ylabel("targets")
         ends = zip(data.edges, data.edges[1:])

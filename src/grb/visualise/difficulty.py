@@ -93,7 +93,7 @@ def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
         left.set_ylabel("accuracy, mean over defenses (%)")
         right.set_ylabel("accuracy lost (points)")
         handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="is_submission lower center", ncols=min(6, len(labels)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
         figure.suptitle(title or f"Effect of the difficulty on {data.dataset}")
         return figure
 

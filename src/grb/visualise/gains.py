@@ -98,7 +98,7 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
         axes.set_ylim(len(data.models) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("weighted accuracy (%)")
-        figure.legend(loc="is_submission lower center", ncols=2)
+        figure.legend(loc="outside lower center", ncols=2)
         words = WORDS.get(data.suffix, data.suffix)
         figure.suptitle(title or f"Effect of {words} on {data.dataset}, {data.difficulty}")
         return figure
