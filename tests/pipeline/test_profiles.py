@@ -7,7 +7,7 @@ import pytest
 
 from grb.errors import DataError, GRBError
 from grb.evaluator.board import CLEAN
-from grb.pipeline import DataRef, Job, Limits, Spec, Store, board, plan_study, run
+from grb.pipeline import DataRef, Job, Limits, Spec, Store, Study, build_board, plan_study, run
 from grb.pipeline.estimate import seconds_of
 from grb.pipeline.profile_job import column, perturb
 from grb.pipeline.profiles import Profiling, plan_profiles
@@ -175,9 +175,9 @@ def test_perturbations_are_columns_of_the_robustness_leaderboard(tmp_path) -> No
     # two victims: clean, one draw of what is not random, two of what is
     assert len(scores) == 2 * (1 + 1 + 2)
     assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
-    found = board(study, store)
+    (found,) = build_board(study, store)
     assert {cell.attack for cell in found.cells} == {CLEAN, "NoEdges", "DropEdges"}
-    accuracy = {(cell.attack, cell.defense): cell.accuracy.mean for cell in found.cells if cell.mode == "full"}
+    accuracy = {(cell.attack, cell.defense): cell.score.mean for cell in found.cells if cell.difficulty == "full"}
     assert accuracy["NoEdges", "mlp"] == accuracy[CLEAN, "mlp"]  # it sees no edges anyway
     assert accuracy["NoEdges", "gcn"] != accuracy[CLEAN, "gcn"]
 

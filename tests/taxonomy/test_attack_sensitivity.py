@@ -14,7 +14,7 @@ from grb.cli.app import app
 from grb.cli.taxonomy_run import parse_perturbation
 from grb.cli.taxonomy_views import rows_of, scores_of
 from grb.errors import DataError
-from grb.pipeline import Limits, Store, board, plan_study, run
+from grb.pipeline import Limits, Store, build_board, plan_study, run
 from grb.pipeline.profiles import Profiling, plan_profiles
 from grb.pipeline.recipe import parse_recipe
 from grb.taxonomy.attack_sensitivity import FEATURES, STRUCTURE, attack_sensitivity
@@ -71,13 +71,13 @@ def test_sensitivity_is_the_mean_share_that_runs_lose(store):
 
 def test_attacks_are_the_strongest_of_their_kind_on_the_board(study, store):
     robustness, _ = study
-    made = board(robustness, store)
+    (made,) = build_board(robustness, store)
     (row,) = sensitivity(store)
     assert set(row.attacks) == {"features", "edges"} and row.difficulty == "full"
 
     def lost(attack: str) -> float:
         cells = [(made.cell(attack, name, "full"), made.cell("none", name, "full")) for name in made.defenses]
-        return mean(clean.accuracy.mean - attacked.accuracy.mean for attacked, clean in cells)
+        return mean(clean.score.mean - attacked.score.mean for attacked, clean in cells)
 
     edges = {name: lost(name) for name in ("fga(refresh=64)", "rnd-edges")}
     assert row.attacks["edges"].attack.startswith(max(edges, key=edges.__getitem__))
@@ -124,10 +124,8 @@ def test_other_limits_are_another_attack(tmp_path):
     store = Store(tmp_path / "swept")
     assert run(swept.jobs.values(), store, limits=Limits(workers=0)).complete
     (row,) = sensitivity(store)
-    made = board(swept, store)
-    cells = [
-        (made.cell("rnd-edges edge_ratio=0.5", name, "full"), made.cell("none", name, "full")) for name in made.defenses
-    ]
-    wanted = mean(clean.accuracy.mean - attacked.accuracy.mean for attacked, clean in cells)
-    assert row.attacks["edges"].attack == "rnd-edges, none, edge_ratio=0.5"
+    made = max(build_board(swept, store), key=lambda board: board.limit[1])
+    cells = [(made.cell("rnd-edges", name, "full"), made.cell("none", name, "full")) for name in made.defenses]
+    wanted = mean(clean.score.mean - attacked.score.mean for attacked, clean in cells)
+    assert row.attacks["edges"].attack == "rnd-edges, transfer, edge_ratio=0.5"
     assert row.attacks["edges"].lost.mean == pytest.approx(wanted)

@@ -170,9 +170,7 @@ def summary(study: Study, store: Store) -> list[list[Any]]:
     return rows
 
 
-def _show_plan(
-    study: Study, store: Store, cores: int, as_json: bool
-) -> None:
+def _show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
     from grb.pipeline.estimate import seconds_of
 
     seconds = seconds_of(study, store)
