@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from grb.atomic import size_of
 from grb.errors import DataError
 from grb.evaluator.board import FORMAT, Board, Cell, Estimate
-from grb.graph.files import size_of
 from grb.leaderboard import table
 from grb.leaderboard.text import csv_text, latex_text, markdown_text, shown
 

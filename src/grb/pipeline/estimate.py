@@ -113,7 +113,7 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
     if job.kind == "attack":
         return scale * ATTACK_STEP * _steps_of(job)
     if job.kind == "profile":
-        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("stop_after", 10**9))
+        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
         return EPOCH * size.nodes * job.method.get("depth", 5) * epochs
     return scale * SCORE
 

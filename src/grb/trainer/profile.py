@@ -98,8 +98,8 @@ def fit_profile(
         history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr))
         on_evaluation(history[-1])
         scheduler.epoch(val_loss)
-        if chosen.stop_after is not None and epoch - best_epoch >= chosen.stop_after:
-            stopped = f"no better validation AUROC for {chosen.stop_after} epochs"
+        if chosen.patience is not None and epoch - best_epoch >= chosen.patience:
+            stopped = f"no better validation AUROC for {chosen.patience} epochs"
             break
     return Profiled(
         auroc,
