@@ -32,7 +32,7 @@ from grb.graph import Graph
 from grb.model.base import prepare
 
 PASSES = 5
-# share of rows whose gradient may be exactly zero although they matter
+# fraction of rows whose gradient may be exactly zero although they matter
 DEAD_ROWS = 0.1
 # relative difference of a slope and the gradient's prediction of it
 SAME_SLOPE = 0.1
@@ -47,7 +47,7 @@ class Flag:
     """One warning.
 
     Args:
-        name: Of the check, such as ``zero-gradient``.
+        name: Name of the check, such as ``zero-gradient``.
         sentence: What was measured, what is allowed, what to do.
         numbers: What was measured.
     """
@@ -81,7 +81,7 @@ def check_model(
         data: A dataset, or a view with targets; without any the validation nodes are taken, or else all.
         mode: Difficulty of a dataset's targets; its own if not given.
         samples: Targets, and injected nodes, whose gradients are looked at.
-        seed: Of what is drawn.
+        seed: Random seed of what is drawn.
 
     Returns:
         ``not-finite``, ``random-forward``, ``probabilities-not-logits``, ``zero-gradient``, ``masked-gradient``; nothing
@@ -173,7 +173,7 @@ def masked_gradient(probe: Probe) -> list[Flag]:
         Flag(
             "masked-gradient",
             f"along {len(wrong)} of {len(slopes)} directions the loss does not rise as its gradient says (off by "
-            f"{middle:.0%}, while {SAME_SLOPE:.0%} is allowed); look for detach() or a backward pass of your own in "
+            f"{middle:.0%}, while {SAME_SLOPE:.0%} is allowed); look for detach() or a custom backward pass in "
             "forward, or attack without gradients",
             {"directions": len(slopes), "wrong": len(wrong), "median_error": middle},
         )
@@ -203,7 +203,7 @@ def check_trace(steps: Sequence[Step], *, where: str = "") -> list[Flag]:
     """``flat-loss`` if the loss of an attack never rises above that of its first step.
 
     Args:
-        steps: Of an :class:`~grb.attack.base.AttackResult`.
+        steps: Steps of an :class:`~grb.attack.base.AttackResult`.
         where: What was attacked, for the sentence.
     """
     if len(steps) < 2:
@@ -246,7 +246,7 @@ def check_scores(
         white_box: Under attacks on the model itself, by name.
         by_steps: For an attack, accuracies by its number of steps.
         huge_budget: Under an attack that may change nearly everything.
-        without_edges: Accuracy of a model that sees no edges, or share of the largest class: what a huge budget leaves.
+        without_edges: Accuracy of a model that sees no edges, or fraction of the largest class: what a huge budget leaves.
         num_targets: Nodes behind every accuracy; with it single values have noise too.
         where: Model and difficulty, for the sentences.
 
@@ -257,20 +257,20 @@ def check_scores(
     >>> [flag.name for flag in check_scores(clean=0.8, random=0.7, transfer={"fgsm": 0.4}, white_box={"fgsm": 0.6})]
     ['transfer-beats-white-box']
     """
-    place = _place(where)
+    position = _place(where)
     read = _Reader(num_targets)
     own = {f"{name} by transfer": read(value, name) for name, value in (transfer or {}).items()}
     whites = {f"{name} white-box": read(value, name) for name, value in (white_box or {}).items()}
     found: list[Flag] = []
     for base, name, given in (("random", "random changes", random), ("nothing", "no attack", clean)):
         if given is not None:
-            found += _weaker(place, own | whites, base, name, read(given, base))
+            found += _weaker(position, own | whites, base, name, read(given, base))
     if own and whites:
-        found += _transfer_wins(place, own, whites)
+        found += _transfer_wins(position, own, whites)
     for name, table in (by_steps or {}).items():
-        found += _more_steps(place, name, {steps: read(value, name) for steps, value in sorted(table.items())})
+        found += _more_steps(position, name, {steps: read(value, name) for steps, value in sorted(table.items())})
     if huge_budget is not None and without_edges is not None:
-        found += _survives(place, read(huge_budget, "huge_budget"), read(without_edges, "without_edges"))
+        found += _survives(position, read(huge_budget, "huge_budget"), read(without_edges, "without_edges"))
     return found
 
 
@@ -303,11 +303,11 @@ def _place(where: str) -> str:
     return f"{where}: " if where else ""
 
 
-def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, words: str, limit: _Measured) -> list[Flag]:
+def _weaker(position: str, attacks: Mapping[str, _Measured], base: str, words: str, limit: _Measured) -> list[Flag]:
     return [
         Flag(
             f"weaker-than-{base}",
-            f"{place}{name} leaves accuracy {score.mean:.3f}, {words} {limit.mean:.3f}; an attack should not be "
+            f"{position}{name} leaves accuracy {score.mean:.3f}, {words} {limit.mean:.3f}; an attack should not be "
             f"weaker by more than noise ({_noise(score, limit):.3f}): give it more steps, another start or step, or "
             "another surrogate",
             {"accuracy": score.mean, base: limit.mean, "noise": _noise(score, limit)},
@@ -317,7 +317,7 @@ def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, words: str,
     ]
 
 
-def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]) -> list[Flag]:
+def _transfer_wins(position: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]) -> list[Flag]:
     """The strongest of either kind, because one good white-box attack is enough."""
     best, best_white = (min(attacks, key=lambda name: attacks[name].mean) for attacks in (own, whites))
     score, white = own[best], whites[best_white]
@@ -327,7 +327,7 @@ def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str
     return [
         Flag(
             "transfer-beats-white-box",
-            f"{place}{best} leaves accuracy {score.mean:.3f}, but {best_white}, the strongest with the model's own "
+            f"{position}{best} leaves accuracy {score.mean:.3f}, but {best_white}, the strongest with the model's own "
             f"gradients, {white.mean:.3f}, which should not be higher by more than noise ({noise:.3f}); the model's "
             "gradients mislead: check them with check_model, and report the lower number",
             {"transfer": score.mean, "white_box": white.mean, "noise": noise},
@@ -335,7 +335,7 @@ def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str
     ]
 
 
-def _more_steps(place: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
+def _more_steps(position: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
     """The first length that does worse than a shorter one."""
     counts = list(table)
     for later, steps in enumerate(counts[1:], start=1):
@@ -345,7 +345,7 @@ def _more_steps(place: str, name: str, table: Mapping[int, _Measured]) -> list[F
             return [
                 Flag(
                     "more-steps-weaker",
-                    f"{place}{name} leaves accuracy {table[steps].mean:.3f} after {steps} steps, but "
+                    f"{position}{name} leaves accuracy {table[steps].mean:.3f} after {steps} steps, but "
                     f"{table[fewer].mean:.3f} after {fewer}; more steps should not be weaker by more than noise "
                     f"({noise:.3f}): use a smaller step and keep the best iterate",
                     {"steps": steps, "fewer": fewer, "accuracy": table[steps].mean, "before": table[fewer].mean},
@@ -354,14 +354,14 @@ def _more_steps(place: str, name: str, table: Mapping[int, _Measured]) -> list[F
     return []
 
 
-def _survives(place: str, score: _Measured, floor: _Measured) -> list[Flag]:
+def _survives(position: str, score: _Measured, floor: _Measured) -> list[Flag]:
     noise = _noise(score, floor)
     if score.mean - floor.mean <= noise:
         return []
     return [
         Flag(
             "survives-any-budget",
-            f"{place}accuracy is {score.mean:.3f} under a huge budget, but a model without edges has "
+            f"{position}accuracy is {score.mean:.3f} under a huge budget, but a model without edges has "
             f"{floor.mean:.3f}, and an attacker who may change nearly everything should not leave more than noise "
             f"({noise:.3f}) above it; the attack does not reach the model: check its gradients with check_model",
             {"accuracy": score.mean, "floor": floor.mean, "noise": noise},

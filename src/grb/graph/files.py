@@ -174,7 +174,7 @@ def write_atomic(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another path") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
@@ -186,7 +186,7 @@ def write_atomic(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None
         os.replace(name, path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another path") from None
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
