@@ -147,7 +147,7 @@ def _show_correlations(found: Analysis) -> None:
 
 def write_tables(found: Analysis, title: str, directory: Path) -> list[Path]:
     """Everything as JSON, and the tables as CSV; log2 ratios and AUROCs can be read again by ``grb taxonomy analyse``."""
-    from grb.graph.files import write_atomic
+    from grb.atomic import write_atomic
 
     texts = {"analysis.json": json.dumps({"source": title, **as_dict(found)}, indent=1, allow_nan=False) + "\n"}
     texts |= {name: _csv(rows) for name, rows in _tables(found).items()}

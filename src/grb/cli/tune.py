@@ -114,8 +114,8 @@ def _settings(tuned: Any) -> str:
 
 def _written(found: list[Any], recipe: Path | None, figures: Path | None) -> None:
     """A recipe of what was found, and a figure of every search, where they are wanted."""
+    from grb.atomic import write_atomic
     from grb.automl import recipe_of
-    from grb.graph.files import write_atomic
 
     if recipe is not None:
         text = recipe_of(found).encode()
@@ -133,7 +133,7 @@ def _space(path: Path | None) -> Any:
     from grb.automl import space_of
     from grb.pipeline.safe_yaml import parse_mapping, read_text
 
-    return None if path is None else space_of(parse_mapping(read_text(path, most=2**16, what="spaces"), str(path)))
+    return None if path is None else space_of(parse_mapping(read_text(path, max_bytes=2**16, what="spaces"), str(path)))
 
 
 def _write(stream: Any, data: bytes) -> None:
