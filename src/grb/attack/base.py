@@ -96,10 +96,12 @@ class AttackContext:
 
     @property
     def graph(self) -> Graph:
+        """The graph under attack."""
         return self.view.graph
 
     @property
     def targets(self) -> Tensor:
+        """Ids of the attacked nodes, [t]."""
         return self.view.targets
 
     @property
@@ -125,9 +127,11 @@ class AttackContext:
         return self.model
 
     def report(self, loss: float, accuracy: float) -> None:
+        """Report one step of the attack to whoever watches it."""
         self.on_step(Step(loss, accuracy))
 
     def note(self, text: str) -> None:
+        """Leave a remark that goes into the record of the result."""
         self.on_note(text)
 
 
@@ -135,7 +139,8 @@ class AttackContext:
 class Attack(Protocol):
     """Anything that turns a context into an edit; randomness comes from the generator alone."""
 
-    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit: ...
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """An edit within the limits of ``context.threat``; ``generator`` is the only source of randomness."""
 
 
 @dataclass(frozen=True, eq=False)

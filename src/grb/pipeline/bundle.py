@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from grb.atomic import write_atomic
+from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
-from grb.graph.files import FREE_BYTES, MAX_RATIO, size_of
+from grb.graph.files import FREE_BYTES, MAX_RATIO
 from grb.pipeline.job import Job
 from grb.pipeline.record import FORMAT, MAX_RECORD
 from grb.pipeline.store import Store

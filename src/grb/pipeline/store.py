@@ -331,9 +331,9 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise _unreadable(folder, error) from None
 
 
 def _unreadable(path: str | Path, error: OSError) -> DataError:
-    return DataError(
-        f"{path} cannot be read: {error.strerror}; look after the disk, or remove the record and run again"
-    )
+    return DataError(f"{path} cannot be read: {error.strerror}; check the disk, or remove the record and run again")

@@ -59,6 +59,7 @@ class SPEIT(Limits):
         check_steps(lr=None if self.lr is None else float(self.lr), steps=self.steps, patience=self.patience)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and optimise their features."""
         cup = self.preset == "kddcup"
         lr = self.lr or (10.0 if cup else 0.01)
         steps = (100 if cup else 1000) if self.steps is None else self.steps

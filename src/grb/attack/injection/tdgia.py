@@ -61,6 +61,7 @@ class TDGIA(Limits):
             raise DataError(f"opt is {self.opt!r}, but 'sin' or 'clip' is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Inject batch after batch and optimise all injected features each time."""
         rule = SmoothMap if self.opt == "sin" else ClippedOptimiser
         return inject(
             context,

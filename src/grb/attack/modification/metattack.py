@@ -81,6 +81,7 @@ class Metattack(Limits):
             )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip pairs by the gradient through the surrogate's training."""
         state = SearchState.of(context, everywhere=True)
         if state.left <= 0 or state.space.count == 0:
             return state.edit

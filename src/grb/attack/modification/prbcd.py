@@ -87,6 +87,7 @@ class PRBCD(_Blocks):
             )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Optimise the weights of blocks of pairs and round them."""
         state = SearchState.of(context, everywhere=self.everywhere)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
@@ -120,6 +121,7 @@ class GRBCD(_Blocks):
     version = 1
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the best pairs of a new block in every round."""
         state = SearchState.of(context, everywhere=self.everywhere)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
