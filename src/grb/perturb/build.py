@@ -27,15 +27,16 @@ class Original:
     title = ORIGINAL
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph itself."""
         return graph
 
 
 @dataclass(frozen=True)
 class Compose:
-    """One perturbation after the other, each with random numbers of its own.
+    """One perturbation after the other, each with its own random numbers.
 
     Args:
-        parts: In the order in which they are applied.
+        parts: Perturbations in the order in which they are applied.
 
     >>> from grb.perturb import NoEdges, NoNodeFtrs
     >>> Compose((NoNodeFtrs(), NoEdges())).title
@@ -47,10 +48,12 @@ class Compose:
 
     @property
     def random(self) -> bool:
+        """Whether one of the parts is random."""
         return any(part.random for part in self.parts)
 
     @property
     def title(self) -> str:
+        """Names in the published tables, joined by pluses."""
         return "+".join(part.title for part in self.parts) or ORIGINAL
 
     def costly(self, graph: Graph) -> bool:
@@ -58,6 +61,7 @@ class Compose:
         return any(costly(part, graph) for part in self.parts)
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph after all perturbations."""
         for part in self.parts:
             graph = part(graph, generator)
         return graph
@@ -70,7 +74,7 @@ def costly(perturbation: Perturbation, graph: Graph) -> bool:
 
 
 def build_perturbation(name: str, **changes: Any) -> Perturbation:
-    """A perturbation by its catalogue name, by its name in the published tables or in the paper's code, or several of them.
+    """Build a perturbation by its catalogue name, by its name in the published tables or the paper's code, or several.
 
     ``changes`` go to its constructor. Names joined by a plus are applied from left to right; then a change goes to every
     part that takes it.
