@@ -17,7 +17,7 @@ from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
 from grb.cli.eval import check_model, dataset_line, dataset_title, on_split, trained_on
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
-from grb.cli.progress import Reporter, every_run, reporter
+from grb.cli.progress import ProgressReporter, run_all
 from grb.errors import BudgetError, DataError, GRBError
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module,
     from grb.names import ModelName
 
     chosen = settings(ModelName.parse(name).for_task(dataset.task), dataset.name)
-    with reporter(output.console(stderr=True), 1) as progress:
+    with ProgressReporter(output.console(stderr=True), 1) as progress:
         progress.start(f"surrogate {chosen.model} seed {seed}", chosen.epochs)
         model, fit = api.train_with_history(name, dataset, seed=seed, on_epoch=progress.epoch)
         scores = api.evaluate(model, dataset)
@@ -315,10 +315,10 @@ def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
 
     console = output.console(stderr=True)
     console.print(dataset_line(dataset))
-    return every_run(console, plan.runs, announced, lambda run, told: _attack_one(plan, dataset, *run, told))
+    return run_all(console, plan.runs, announced, lambda run, progress: _attack_one(plan, dataset, *run, progress))
 
 
-def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: Reporter) -> Run:
+def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: ProgressReporter) -> Run:
     from grb import api
     from grb.attack.base import AttackError
     from grb.evaluator.scoring import predict_checked

@@ -15,7 +15,7 @@ from grb._version import __version__
 from grb.cli import output
 from grb.cli.eval import dataset_line, dataset_title
 from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names, use_machine
-from grb.cli.progress import Reporter, every_run
+from grb.cli.progress import ProgressReporter, run_all
 from grb.errors import DataError, GRBError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Run:
     saved: str | None = None
     error: str | None = None
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         words = f"{self.model} seed {self.seed}"
         if self.scores:
             scores = " ".join(f"{name} {100 * value:.2f}" for name, value in self.scores.items())
@@ -286,10 +286,10 @@ def _train_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
 
     console = output.console(stderr=True)
     console.print(dataset_line(dataset))
-    return every_run(console, plan.runs, announced, lambda run, told: _train_one(plan, dataset, *run, told))
+    return run_all(console, plan.runs, announced, lambda run, progress: _train_one(plan, dataset, *run, progress))
 
 
-def _train_one(plan: Plan, dataset: Dataset, model: str, seed: int, progress: Reporter) -> Run:
+def _train_one(plan: Plan, dataset: Dataset, model: str, seed: int, progress: ProgressReporter) -> Run:
     from grb import api
     from grb.trainer import save_model
     from grb.trainer.loop import TrainingError

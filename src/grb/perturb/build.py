@@ -27,7 +27,7 @@ class Original:
     title = ORIGINAL
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
-        """Return the graph itself."""
+        """The graph as it is."""
         return graph
 
 
@@ -48,12 +48,12 @@ class Compose:
 
     @property
     def random(self) -> bool:
-        """Whether one of the parts is random."""
+        """Whether any part draws random numbers."""
         return any(part.random for part in self.parts)
 
     @property
     def title(self) -> str:
-        """Names in the published tables, joined by pluses."""
+        """Names of the parts as in the published tables."""
         return "+".join(part.title for part in self.parts) or ORIGINAL
 
     def costly(self, graph: Graph) -> bool:
@@ -61,7 +61,7 @@ class Compose:
         return any(costly(part, graph) for part in self.parts)
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
-        """Return the graph after all perturbations."""
+        """The graph after all parts, applied from left to right."""
         for part in self.parts:
             graph = part(graph, generator)
         return graph
@@ -74,7 +74,7 @@ def costly(perturbation: Perturbation, graph: Graph) -> bool:
 
 
 def build_perturbation(name: str, **changes: Any) -> Perturbation:
-    """Build a perturbation by its catalogue name, by its name in the published tables or the paper's code, or several.
+    """A perturbation by its catalogue name, by its name in the published tables or in the paper's code, or several of them.
 
     ``changes`` go to its constructor. Names joined by a plus are applied from left to right; then a change goes to every
     part that takes it.

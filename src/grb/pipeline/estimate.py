@@ -128,10 +128,10 @@ def _steps_of(job: Job) -> int:
 @cache
 def _steps(attack: str, dataset: str, params: str) -> int:
     """Of an attack as it is built: a job leaves out what is at its default."""
-    from grb.attack.build import build_attack
+    from grb.attack.build import build_attack, steps_of
 
-    built = build_attack(attack, dataset, **json.loads(params))
-    return int(getattr(built, "steps", getattr(built, "n_epoch", 1)))
+    found = steps_of(build_attack(attack, dataset, **json.loads(params)))
+    return 1 if found is None else found
 
 
 def _megabytes(job: Job, past: Past | None, study: Study) -> float:
