@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from grb.errors import DataError, GRBError
 from grb.pipeline.job import Job
 from grb.pipeline.pool import Answer, Crew, Pool
 from grb.pipeline.serving import Told, sentence_of, serve_store
 from grb.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from grb.pipeline.worker import Worker
 
 EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried", "elsewhere", "finishing"]
 # a job whose worker dies is tried so often
@@ -79,6 +82,7 @@ def run(
     limits: Limits = Limits(),  # noqa: B008
     cluster: str | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
+    worker: Worker | None = None,
 ) -> Outcome:
     """Do all jobs that the store does not have yet, inputs first.
 
@@ -91,6 +95,7 @@ def run(
         limits: Processes of this machine, and what one job may use.
         cluster: Address of a Dask scheduler, or ``local``, instead of processes of this machine.
         on_event: Told of everything that happens.
+        worker: Does the jobs in this process if ``limits`` ask for no others; one that reports epochs and steps, for instance.
     """
     todo = _Todo(jobs, store, on_event)
     if todo.waiting:
@@ -104,7 +109,7 @@ def run(
             with worker_environment():
                 _Master(store, limits, todo).run(_pool(store, limits, todo))
         else:
-            _here(store, todo)
+            _here(store, todo, worker)
     return todo.outcome
 
 
@@ -174,18 +179,19 @@ class _Todo:
             self._skip(user, cause)
 
 
-def _here(store: Store, todo: _Todo) -> None:
+def _here(store: Store, todo: _Todo, worker: Worker | None) -> None:
     from grb.pipeline.worker import Worker
 
-    worker = Worker(store)
-    with _Interrupts() as interrupts:
+    worker = worker or Worker(store)
+    running: list[Job] = []
+    with _Interrupts(lambda: [todo.on_event(Event("finishing", job)) for job in running]) as interrupts:
         while todo.ready and not interrupts.asked:
             key = todo.ready.pop(0)
-            job = todo.waiting[key]
-            todo.on_event(Event("started", job))
+            running[:] = [todo.waiting[key]]
+            todo.on_event(Event("started", running[0]))
             start = time.perf_counter()
             try:
-                worker.do(job)
+                worker.do(running[0])
             except (Exception, SystemExit) as error:
                 todo.fail(key, sentence_of(error), kind=type(error).__name__)
             else:
@@ -327,8 +333,9 @@ def worker_environment() -> Iterator[None]:
 class _Interrupts:
     """Ctrl-C and SIGTERM while inside: the first is only noted, the second is raised; only the main thread can listen."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], object] = lambda: None) -> None:
         self.asked = False
+        self.on_first = on_first
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> _Interrupts:
@@ -345,6 +352,7 @@ class _Interrupts:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        self.on_first()
 
 
 @contextmanager

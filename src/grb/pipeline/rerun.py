@@ -13,7 +13,8 @@ import torch
 
 from grb.errors import IntegrityError
 from grb.pipeline.job import KINDS, Job
-from grb.pipeline.store import SUBMISSION, Record, Store
+from grb.pipeline.record import NOT_COMPUTED, Record
+from grb.pipeline.store import Store
 from grb.pipeline.study import closure
 from grb.pipeline.worker import Worker
 
@@ -75,7 +76,7 @@ def rerun(
     jobs = {
         record.key: replace(record.job, data=replace(record.job.data, data_dir=data_dir)) for record in store.records()
     }
-    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name != SUBMISSION]  # those nobody computed
+    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name not in NOT_COMPUTED]
     wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
     for key in wanted if not trust_code else []:
         _check_names(jobs[key])
@@ -102,11 +103,17 @@ def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
             return f"other bytes of its {name}{_elsewhere(before, after)}"
-    for name in sorted((before.result.keys() | after.result.keys()) - NOT_COMPARED):
-        old, new = before.result.get(name), after.result.get(name)
+    old_values, new_values = _compared(before), _compared(after)
+    for name in sorted((old_values.keys() | new_values.keys()) - NOT_COMPARED):
+        old, new = old_values.get(name), new_values.get(name)
         if old != new:
             return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
     return ""
+
+
+def _compared(record: Record) -> dict[str, Any]:
+    """The result of a record and, for a score, its outcomes; other parts of a measurement name what made it."""
+    return {**record.result, "outcomes": (record.measurement or {}).get("outcomes")}
 
 
 def _elsewhere(before: Record, after: Record) -> str:
