@@ -11,7 +11,7 @@ from rich.console import Console
 from grb import GraphEdit, api, attack, evaluate, load_dataset, load_model, save_model, train
 from grb.attack.injection import FGSM, RND, TDGIA
 from grb.cli.attack import expected_steps
-from grb.cli.progress import reporter
+from grb.cli.progress import ProgressReporter
 from grb.errors import BudgetError
 from grb.threat import Injection
 
@@ -312,17 +312,17 @@ def test_live_line_of_an_attack(monkeypatch):
     monkeypatch.setattr("grb.cli.progress.REDRAW", 0.0)
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=120, markup=False, color_system=None)
-    with reporter(console, 1) as progress:
+    with ProgressReporter(console, 1) as progress:
         progress.start("fgsm full seed 0", 20)
         progress.step(attack.Step(0.5, 0.75))
         progress.step(attack.Step(0.75, 0.8))
     assert "2/20  loss 0.750  kept 80.00  ETA 0:0" in stream.getvalue()
 
 
-def test_an_attack_of_unknown_length_still_gives_a_sign_of_life(monkeypatch):
-    monkeypatch.setattr("grb.cli.progress.SIGN_OF_LIFE", 0.0)
+def test_an_attack_of_unknown_length_still_gives_a_heartbeat(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.HEARTBEAT", 0.0)
     stream = io.StringIO()
-    with reporter(Console(file=stream, width=200), 1) as progress:
+    with ProgressReporter(Console(file=stream, width=200), 1) as progress:
         progress.start("own full seed 0", None)
         progress.step(attack.Step(0.5, 0.75))
     assert stream.getvalue() == "own full seed 0: step 1  loss 0.500  kept 75.00\n"

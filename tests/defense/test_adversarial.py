@@ -130,7 +130,7 @@ def test_full_range_reaches_every_corner_of_the_box(dataset: Dataset) -> None:
 
     objective = Objective(logits, torch.zeros(4, dtype=torch.int64), cross_entropy, lambda *_: None)
     nothing = torch.full((4, 5), torch.nan)
-    x = FullRange(n_epoch=4)._features(objective, nothing, limits, torch.Generator().manual_seed(0))
+    x = FullRange(steps=4)._features(objective, nothing, limits, torch.Generator().manual_seed(0))
     torch.testing.assert_close(x, torch.full((4, 5), -0.3))
 
 

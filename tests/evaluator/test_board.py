@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from grb.errors import DataError
-from grb.evaluator.board import CLEAN, Board, Estimate, Run, board_from_runs, estimate_of, ranks, with_flags
+from grb.evaluator.board import CLEAN, Board, Estimate, Run, board_from_runs, estimate_of, ranks
 
 TARGETS = 6
 # whole boards are slow to draw; `make stress` takes more
@@ -26,8 +26,8 @@ def board_of(rows: list[Run], **more: Any) -> Board:
     return board_from_runs(rows, dataset="toy", scenario="injection", difficulties=["easy", "full"], **more)
 
 
-def row(attack: str, defense: str, accuracy: float, repeat: int = 0, victim: int = 0, **more: Any) -> Run:
-    return Run(attack, defense, more.pop("mode", "full"), repeat, victim, accuracy, more.pop("changed", 0.0), **more)
+def row(attack: str, defense: str, score: float, repeat: int = 0, victim: int = 0, **more: Any) -> Run:
+    return Run(attack, defense, more.pop("difficulty", "full"), repeat, victim, score, more.pop("changed", 0.0), **more)
 
 
 # brute force
@@ -92,7 +92,7 @@ def brute(rows: list[Run], difficulty: str) -> tuple[dict[str, Any], dict[str, A
             cells = [cell(attack, defense, run) for attack in attacks]
             if any(each is None for each in cells):
                 continue
-            values = [each.accuracy for each in cells if each is not None]
+            values = [each.score for each in cells if each is not None]
             safe = sum(all(each.correct[t] for each in cells) for t in range(TARGETS)) / TARGETS  # type: ignore[union-attr,index]
             for name, value in {
                 "average": sum(values) / len(values),
@@ -111,7 +111,7 @@ def brute(rows: list[Run], difficulty: str) -> tuple[dict[str, Any], dict[str, A
             cells = [cell(attack, defense, run) for defense in complete]
             if not cells or any(each is None for each in cells):
                 continue
-            values = [each.accuracy for each in cells if each is not None]
+            values = [each.score for each in cells if each is not None]
             for name, value in {
                 "average": sum(values) / len(values),
                 "three_max": sum(sorted(values)[-3:]) / len(values[:3]),
@@ -175,7 +175,7 @@ def test_cells_hold_every_measurement_once(rows: list[Run]) -> None:
     assert sum(len(cell.values) for cell in made.cells) == len(rows)
     for cell in made.cells:
         own = {
-            (r.victim, r.repeat): r.accuracy
+            (r.victim, r.repeat): r.score
             for r in rows
             if (r.attack, r.defense, r.difficulty) == (cell.attack, cell.defense, cell.difficulty)
         }
@@ -191,7 +191,7 @@ def test_the_order_of_rows_does_not_count_and_a_board_is_json(rows: list[Run]) -
     made, turned = board_of(rows), board_of(rows[::-1])
     for own, other in zip(_numbers(made), _numbers(turned), strict=True):
         assert own == pytest.approx(other, abs=1e-12)
-    assert json.loads(json.dumps(made.plain(), allow_nan=False))["format"] == 1
+    assert json.loads(json.dumps(made.to_dict(), allow_nan=False))["format"] == 2
 
 
 def _numbers(made: Board) -> list[float]:
@@ -345,10 +345,10 @@ def test_no_rank_is_claimed_where_intervals_touch() -> None:
 # refusals
 
 
-@pytest.mark.parametrize("bad", [{"accuracy": math.nan}, {"accuracy": -0.1}, {"accuracy": 80.0}, {"changed": math.inf}])
+@pytest.mark.parametrize("bad", [{"score": math.nan}, {"score": -0.1}, {"score": 80.0}, {"changed": math.inf}])
 def test_a_share_that_is_none_is_refused(bad: dict[str, float]) -> None:
     with pytest.raises(DataError, match=f"{next(iter(bad))} of gcn under a is"):
-        board_of([row("a", "gcn", **{"accuracy": 0.5, **bad})])
+        board_of([row("a", "gcn", **{"score": 0.5, **bad})])
 
 
 def test_nothing_measured_is_nothing_to_show() -> None:
@@ -356,7 +356,18 @@ def test_nothing_measured_is_nothing_to_show() -> None:
         board_of([])
 
 
-def test_flags_are_added_to_a_board() -> None:
-    made = board_of([row("a", "gcn", 0.5)], meta={"title": "toy"})
-    assert with_flags(made, ["it is too good"]).flags == ("it is too good",) and made.flags == ()
-    assert made.meta == {"title": "toy"}
+def test_a_board_keeps_what_the_reader_should_know() -> None:
+    made = board_of([row("a", "gcn", 0.5)], meta={"title": "toy"}, metric="micro-f1", limit=("nodes", 5.0))
+    assert made.meta == {"title": "toy"} and made.flags == ()
+    assert made.to_dict()["metric"] == "micro-f1" and made.to_dict()["limit"] == ["nodes", 5.0]
+
+
+def test_other_metrics_have_estimates_of_their_own() -> None:
+    """One run lacks recall: an estimate over fewer runs would be another number."""
+    rows = [
+        row("a", "gcn", 0.5, 0, metrics={"macro-f1": 0.2, "recall:1": 0.1}),
+        row("a", "gcn", 0.7, 1, metrics={"macro-f1": 0.4}),
+    ]
+    cell = board_of(rows).cell("a", "gcn", "full")
+    assert cell is not None and set(cell.metrics) == {"macro-f1"}
+    assert cell.metrics["macro-f1"].mean == pytest.approx(0.3) and cell.score.mean == pytest.approx(0.6)

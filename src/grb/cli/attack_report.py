@@ -84,13 +84,14 @@ def message(store: Store, run: jobs.Run) -> str:
 
 def expected_steps(job: Job, dataset: Dataset) -> int | None:
     """Return the number of epochs or steps of a job, for its ETA; None if it does not say."""
-    from grb.attack.build import build_attack
+    from grb.attack.build import OWN_NAMES, build_attack
     from grb.model.build import settings
 
     if job.kind == "fit":
         return settings(job.spec.name, dataset.name).epochs
     attack = build_attack(job.spec.name, dataset.name, **job.spec.params)
-    steps, nodes = getattr(attack, "n_epoch", None), job.extra["threat"].get("nodes")
+    steps = next((getattr(attack, name) for name in OWN_NAMES["iterations"] if hasattr(attack, name)), None)
+    nodes = job.extra["threat"].get("nodes")
     if not isinstance(steps, int):
         return None
     if nodes:

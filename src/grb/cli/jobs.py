@@ -13,7 +13,7 @@ from grb._version import __version__
 from grb.cli import output
 from grb.cli.eval import dataset_line
 from grb.cli.options import store_at
-from grb.cli.progress import reporter
+from grb.cli.progress import ProgressReporter
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -95,7 +95,7 @@ def do(
     console.print(dataset_line(dataset))
     done: set[str] = set()
     waiting = list(runs)
-    with reporter(console, len(runs)) as progress:
+    with ProgressReporter(console, len(runs)) as progress:
 
         def on_event(event: Event) -> None:
             if event.kind == "started" and event.job.kind != "score":

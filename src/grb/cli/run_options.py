@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import threading
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grb.cli import output
 from grb.cli.options import check_counts
-from grb.cli.progress import clock
+from grb.cli.progress import ProgressReporter
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Event, Outcome, Recipe, Store, Study
-
-SIGN_OF_LIFE, SILENCE = 10.0, 30.0
+    from grb.pipeline import Outcome, Recipe, Store, Study
 
 Quick = Annotated[bool, typer.Option("--quick", help="Run the recipe's small variant: fewer repeats and iterations.")]
 Victims = Annotated[int | None, typer.Option(help="Number of trainings of every victim; 1 in the paper.")]
@@ -96,11 +90,15 @@ def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool
     record = study.record(provenance(0.0, 0.0))
     if record is not None and not store.has(record.key):
         store.write(record)
-    watch: _Events | _Progress = (
-        _Events() if as_json else _Progress(seconds_of(study, store), len(study.jobs), resources.cores)
-    )
-    with watch:
-        outcome = run(study.jobs.values(), store, limits=limits, cluster=resources.dask, on_event=watch.tell)
+    with ProgressReporter(
+        output.console(stderr=True),
+        len(study.jobs),
+        noun="job",
+        costs={} if as_json else seconds_of(study, store),
+        workers=resources.cores,
+        as_json=as_json,
+    ) as progress:
+        outcome = run(study.jobs.values(), store, limits=limits, cluster=resources.dask, on_event=progress.on_event)
     if outcome.failed:
         output.say(f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more")
     return outcome
@@ -115,100 +113,7 @@ def _warn_of_cluster(address: str | None) -> None:
 
 
 def exit_code(outcome: Outcome) -> int:
+    """Exit code of a command that ended so."""
     if outcome.interrupted:
         return 130
     return 0 if outcome.complete else 1
-
-
-class _Events:
-    """One JSON object per line on stdout."""
-
-    def __enter__(self) -> _Events:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def tell(self, event: Event) -> None:
-        if event.kind == "cached":
-            return
-        value: dict[str, Any] = {"event": event.kind, "key": event.job.key, "job": event.job.label}
-        if event.seconds:
-            value["seconds"] = round(event.seconds, 3)
-        if event.sentence:
-            value["error"] = event.sentence
-        sys.stdout.write(json.dumps(value) + "\n")
-        sys.stdout.flush()
-
-
-class _Progress:
-    """A live bar on a terminal, a line now and then elsewhere; the ETA weighs jobs by what they should cost."""
-
-    def __init__(self, seconds: dict[str, float], total: int, workers: int) -> None:
-        self.seconds, self.total, self.workers = seconds, total, workers
-        self.work = sum(seconds.values()) or 1.0
-        self.finished = 0.0
-        self.done = total - len(seconds)
-        self.running: dict[str, str] = {}
-        self.begin = self.told = time.monotonic()
-        self.console = output.console(stderr=True)
-        self.bar: Any = None
-        self.over = threading.Event()
-
-    def __enter__(self) -> _Progress:
-        if self.console.is_terminal and not self.console.is_dumb_terminal:
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            self.bar = Progress(
-                TextColumn("{task.percentage:3.0f}%"),
-                BarColumn(),
-                TextColumn("{task.description}"),
-                console=self.console,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("", total=self.work)
-        threading.Thread(target=self._keep_alive, daemon=True).start()
-        return self
-
-    def _keep_alive(self) -> None:
-        """A word while long jobs run and nothing happens."""
-        while not self.over.wait(SIGN_OF_LIFE / 2):
-            if time.monotonic() - self.told > SILENCE:
-                self._say()
-
-    def __exit__(self, *error: object) -> None:
-        self.over.set()
-        if self.bar is not None:
-            self.bar.stop()
-
-    def tell(self, event: Event) -> None:
-        key = event.job.key
-        if event.kind == "started":
-            self.running[key] = event.job.label
-        elif event.kind in ("done", "failed", "skipped", "elsewhere"):
-            self.running.pop(key, None)
-            self.done += 1
-            self.finished += self.seconds.get(key, 0.0)
-        if event.kind == "failed":
-            self.console.print(f"failed: {event.job.label}: {event.sentence}")
-        if event.kind == "finishing":
-            self.console.print(f"finishing {event.job.label}; Ctrl-C once more stops now")
-        if self.bar is not None or time.monotonic() - self.told > SIGN_OF_LIFE:
-            self._say()
-
-    def _say(self) -> None:
-        self.told = time.monotonic()
-        if self.bar is not None:
-            self.bar.update(self.task, completed=self.finished, description=self._words())
-        else:
-            self.console.print(self._words())
-
-    def _words(self) -> str:
-        passed = time.monotonic() - self.begin
-        left = (
-            passed * (self.work - self.finished) / self.finished
-            if self.finished > 0.02 * self.work
-            else (self.work - self.finished) / self.workers
-        )
-        now = next(iter(list(self.running.values())), "")
-        return f"{self.done}/{self.total} jobs  ETA {clock(left)}  {now}"

@@ -1,4 +1,4 @@
-"""Jobs, the store, recipes, and the engine that runs them."""
+"""Jobs, the store, recipes, and the scheduler that runs them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 from grb import _lazy
 
 if TYPE_CHECKING:
-    from grb.pipeline.engine import Event, Limits, Outcome, run
+    from grb.pipeline.executor import Limits
     from grb.pipeline.job import DataRef, Job
     from grb.pipeline.plan import plan_study
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
     from grb.pipeline.record import Record
     from grb.pipeline.results import boards, build_board, build_boards
+    from grb.pipeline.scheduler import Event, Outcome, run
     from grb.pipeline.spec import Spec
     from grb.pipeline.store import Store
     from grb.pipeline.study import Study
 
 _HOMES = {
-    "engine": ("Event", "Limits", "Outcome", "run"),
+    "executor": ("Limits",),
+    "scheduler": ("Event", "Outcome", "run"),
     "job": ("DataRef", "Job"),
     "results": ("boards", "build_board", "build_boards"),
     "recipe": ("Recipe", "read_recipe", "recipe_names"),

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
-from grb.graph.files import FREE_BYTES, MAX_RATIO, size_of, write_atomic
+from grb.graph.files import FREE_BYTES, MAX_RATIO
 from grb.pipeline.job import Job
 from grb.pipeline.store import FORMAT, MAX_RECORD, Store
 from grb.pipeline.study import StudyInfo, closure

@@ -20,7 +20,7 @@ from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.profiles import _reference
+from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, plain
@@ -65,7 +65,7 @@ def plan_study(
             join; defenses meet every attack, attacks meet every defense.
     """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
-    reference = _reference(recipe.dataset, dataset)
+    reference = dataset_reference(recipe.dataset, dataset)
     data = DataRef(reference, dataset.fingerprint(), data_dir=data_dir)
     common: dict[str, Any] = {"threads": threads, "device": device}
     if dataset.task == "graph":
@@ -256,7 +256,8 @@ class Planner:
         whole, method, version = self.method("fit", spec)
         extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
         data = self.data if edit is None else self.data.with_edit(edit)
-        return self.add(Job("fit", whole, data, method, seed=seed, version=version, extra=extra, **self.common))
+        own: dict[str, Any] = {"seed": seed, "version": version, "extra": extra, "title": spec.label}
+        return self.add(Job("fit", whole, data, method, **own, **self.common))
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
         """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
@@ -385,6 +386,7 @@ class Planner:
             seed=self.recipe.seed + repeat,
             version=version,
             extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
+            title=spec.label,
             **self.common,
         )
         return self.add(job)

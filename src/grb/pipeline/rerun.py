@@ -103,17 +103,12 @@ def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
             return f"other bytes of its {name}{_elsewhere(before, after)}"
-    old_values, new_values = _compared(before), _compared(after)
-    for name in sorted((old_values.keys() | new_values.keys()) - NOT_COMPARED):
-        old, new = old_values.get(name), new_values.get(name)
+    first, second = ({**each.result, **(each.measurement or {})} for each in (before, after))
+    for name in sorted((first.keys() | second.keys()) - NOT_COMPARED):
+        old, new = first.get(name), second.get(name)
         if old != new:
             return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
     return ""
-
-
-def _compared(record: Record) -> dict[str, Any]:
-    """The result of a record and, for a score, its outcomes; other parts of a measurement name what made it."""
-    return {**record.result, "outcomes": (record.measurement or {}).get("outcomes")}
 
 
 def _elsewhere(before: Record, after: Record) -> str:

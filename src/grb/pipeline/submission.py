@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from grb.atomic import size_of
 from grb.catalogue import canonical
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError, GRBError
 from grb.evaluator.board import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
-from grb.graph.files import read_npz, size_of, write_npz
+from grb.graph.files import read_npz, write_npz
 from grb.names import ModelName
-from grb.pipeline.apart import apart
 from grb.pipeline.card import Card, card_from, short
-from grb.pipeline.engine import Limits
+from grb.pipeline.executor import Limits
+from grb.pipeline.isolation import call_isolated
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
@@ -146,7 +147,9 @@ def _check_defense(path: Path, card: Card, dataset: Dataset, limits: Limits | No
     if limits is None:
         parameters, notes = _tried(path, dataset)
     else:
-        parameters, notes, found = apart(_tried_by_name, path, dataset.name, data_dir, limits=limits, what=str(path))
+        parameters, notes, found = call_isolated(
+            _tried_by_name, path, dataset.name, data_dir, limits=limits, what=str(path)
+        )
         if found != dataset.fingerprint():
             raise DataError(f"'{dataset.name}' is another dataset in a new process; say where it is with --data-dir")
     job = Job(

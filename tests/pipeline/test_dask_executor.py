@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 from grb.cli.app import app
 from grb.errors import DataError
 from grb.pipeline import Job, Limits, Outcome, Store, Study, plan_study, read_recipe, run
-from grb.pipeline import cluster as module
-from grb.pipeline.alone import attempt_alone
-from grb.pipeline.cluster import Cluster
-from grb.pipeline.engine import Event, _Master, _Todo
+from grb.pipeline import dask_executor as module
+from grb.pipeline.dask_executor import DaskExecutor
+from grb.pipeline.isolation import run_job_isolated
+from grb.pipeline.scheduler import Event, JobGraph, Scheduler
 from helpers import needs_grb_cora
 from pipeline.parts import BARE, bare, bits, of_kind, recipe
 
@@ -74,7 +74,7 @@ def test_the_records_are_those_of_this_process(study: Study, store: Store, addre
 
 
 def test_profiles_of_the_taxonomy_are_those_of_this_process(address: str, tmp_path: Path) -> None:
-    command = ["taxonomy", "run", "--datasets", "made_collections:tiny_graphs", "--epochs", "2", "--seeds", "2"]
+    command = ["taxonomy", "run", "made_collections:tiny_graphs", "--epochs", "2", "--seeds", "2"]
     command += ["--perturbations", "NoEdges,RandRewire"]
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     for own, place in ((here, ("--workers", "0")), (there, ("--dask", address))):
@@ -89,33 +89,33 @@ def test_workers_that_do_not_see_the_store_get_parcels(
     study: Study, store: Store, address: str, tmp_path: Path
 ) -> None:
     own = Store(tmp_path / "store")
-    todo = _Todo(study.jobs.values(), own, lambda event: None)
+    graph = JobGraph(study.jobs.values(), own, lambda event: None)
     own.prepare()
-    made = Cluster(address, own, Limits(), study.jobs.values())
-    made.order = replace(made.order, store=str(tmp_path / "of another machine"))
+    made = DaskExecutor(address, own, Limits(), study.jobs.values())
+    made.run_context = replace(made.run_context, store=str(tmp_path / "of another machine"))
     with made as workers:
-        _Master(own, Limits(), todo).run(workers)
-        assert made.shipping and module._scratch(made.order.token).exists()
-    assert todo.outcome == Outcome(done=len(study.jobs))
+        Scheduler(own, Limits(), graph).run(workers)
+        assert made.shipping and module._scratch(made.run_context.token).exists()
+    assert graph.outcome == Outcome(done=len(study.jobs))
     assert bits(own, study.jobs) == bits(store, study.jobs) and own.verify() == []
-    assert not module._scratch(made.order.token).exists()
+    assert not module._scratch(made.run_context.token).exists()
 
 
 def test_a_parcel_is_checked_before_it_enters_the_store(study: Study, store: Store, tmp_path: Path) -> None:
     job = of_kind(study, "attack")[0]
-    parcel = module._packed(store, [job.key])
+    parcel = module._pack(store, [job.key])
     (artefact,) = [name for name in parcel if name.startswith("objects/")]
     with pytest.raises(DataError, match="other bytes than its name says"):
-        module._unpacked(Store(tmp_path / "a"), {**parcel, artefact: parcel[artefact] + b"x"})
+        module._unpack(Store(tmp_path / "a"), {**parcel, artefact: parcel[artefact] + b"x"})
     (record,) = [name for name in parcel if name.startswith("records/")]
     spoilt = parcel[record].replace(b'"result": {', b'"result": {"more": 1,')
     for place, changed in enumerate([{**parcel, record: spoilt}, {record: parcel[record]}]):
         own = Store(tmp_path / f"b{place}")
         with pytest.raises(Exception, match=r"damaged|changed|missing"):
-            module._unpacked(own, changed)
+            module._unpack(own, changed)
         assert not own.has(job.key)
     with pytest.raises(DataError, match="is no key"):
-        module._unpacked(Store(tmp_path / "c"), {"records/aa/../../../x.json": b"{}"})
+        module._unpack(Store(tmp_path / "c"), {"records/aa/../../../x.json": b"{}"})
 
 
 def test_kill_9_of_a_worker_costs_nothing(address: str, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_our_own_job_that_takes_too_long_is_ended_with_its_worker(address: str, 
 def test_a_cluster_without_workers_ends_the_run_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 3.0)
+    monkeypatch.setattr(module, "WORKER_TIMEOUT", 3.0)
     own = Store(tmp_path / "store")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
@@ -189,10 +189,9 @@ def test_a_plug_in_for_which_nobody_waits_any_more_is_ended(tmp_path: Path) -> N
     """Its run was stopped, and has taken its claim back."""
     (job,) = jobs_of({"name": "Idle", "seconds": 300})
     own = Store(tmp_path / "store")
-    seconds, sentence, _ = attempt_alone(
-        own, job.plain(), None, timeout=None, memory=None, claim=tmp_path / "claim that is gone"
-    )
-    assert sentence == "nobody waits for it any more" and seconds < 60
+    claim = tmp_path / "claim that is gone"
+    outcome = run_job_isolated(str(own.path), job.plain(), None, limits=Limits(), wanted=claim.exists)
+    assert outcome.message == "nobody waits for it any more" and outcome.seconds < 60
 
 
 @pytest.mark.stress
@@ -249,7 +248,7 @@ def test_what_is_no_cluster_is_refused_in_one_sentence(
     with pytest.raises(DataError, match="but here it is 0.0.0; install one"):
         run(jobs, Store(tmp_path / "store"), cluster=address)
     monkeypatch.undo()
-    monkeypatch.setattr(module, "PATIENCE", 0.5)
+    monkeypatch.setattr(module, "WORKER_TIMEOUT", 0.5)
     with (
         distributed.LocalCluster(
             n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50

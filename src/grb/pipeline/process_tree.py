@@ -1,4 +1,4 @@
-"""A process and all that it has started: how much memory they have, and their end."""
+"""A process and its descendants: how much memory they use, and how they are ended together."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-# seconds between two looks at a process
-GUARD = 0.25
+# seconds between two checks of a process
+CHECK_SECONDS = 0.25
 
 
 def resident_megabytes(pid: int | None = None) -> float:
-    """Memory of a process, or of this one, and its children now; 0 where the system does not tell."""
-    return sum(map(_resident, _family(os.getpid() if pid is None else pid)))
+    """Return the memory of a process (default: this one) and its descendants; 0 where the system does not report it."""
+    return sum(map(_resident, _descendants(os.getpid() if pid is None else pid)))
 
 
-def _family(pid: int) -> Iterator[int]:
-    """A process and all that it has started, as far as they live."""
+def _descendants(pid: int) -> Iterator[int]:
+    """A process and everything that it has started and that still runs."""
     yield pid
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in path.read_text().split():
-                yield from _family(int(child))
+                yield from _descendants(int(child))
 
 
 def _resident(pid: int) -> float:
@@ -36,14 +36,14 @@ def _resident(pid: int) -> float:
 
 
 def kill_group(leader: int) -> None:
-    """End all processes of a group, where there are groups; its leader may be gone already."""
+    """Kill all processes of a group, where there are groups; its leader may have ended already."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
 
 
-def end_here() -> NoReturn:
-    """In a worker that nobody needs any more: end it, and whatever it has started."""
+def exit_group() -> NoReturn:
+    """End this worker process at once, and everything that it has started."""
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         kill_group(os.getpid())
     os._exit(1)

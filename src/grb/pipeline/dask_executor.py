@@ -14,60 +14,55 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grb._version import __version__
 from grb.errors import DataError, require
-from grb.pipeline.alone import attempt_alone
-from grb.pipeline.family import GUARD, resident_megabytes
+from grb.pipeline.executor import Limits, TaskResult
+from grb.pipeline.isolation import run_job_isolated
 from grb.pipeline.job import Job
-from grb.pipeline.pool import Answer
-from grb.pipeline.serving import Told, attempt, new_worker, sentence_of
+from grb.pipeline.process_tree import CHECK_SECONDS, resident_megabytes
 from grb.pipeline.store import Store
-
-if TYPE_CHECKING:
-    from grb.pipeline.engine import Limits
+from grb.pipeline.worker_main import JobOutcome, error_message, new_worker, run_job
 
 _LOCAL = re.compile(r"local(?::([1-9][0-9]{0,3}))?")
 # jobs in flight per thread of the cluster, so that none waits for us
-AHEAD, BRIEF_AHEAD = 2, 8
+PREFETCH, SHORT_PREFETCH = 2, 8
 # seconds that a first worker may take to appear
-PATIENCE = 60.0
+WORKER_TIMEOUT = 60.0
 # files of a store by their path inside it
 Parcel = dict[str, bytes]
 
 
 @dataclass(frozen=True)
-class _Order:
+class _RunContext:
     """What every job of one run needs to know.
 
     Args:
-        store: Where the master's store lies; a worker that finds ``token`` there uses it, any other one gets parcels.
+        store: Path of the scheduler's store; a worker that finds ``token`` there uses it, any other one gets parcels.
         token: A claim that only this run has made.
-        timeout: Seconds per job.
-        memory: Megabytes per worker.
-        version: Of grb, the same everywhere.
+        limits: Seconds per job and megabytes per worker.
+        version: Version of grb, the same everywhere.
     """
 
     store: str
     token: str
-    timeout: float | None
-    memory: float | None
-    version: str
+    limits: Limits
+    version: str = __version__
 
 
-class Cluster:
-    """Workers of a Dask scheduler, as the engine wants them.
+class DaskExecutor:
+    """Executor on the workers of a Dask scheduler.
 
-    A worker that sees the master's store, by a shared file system, reads and writes it. To any other one the inputs of a
-    job are sent, and its record and artefacts are sent back and checked before they enter the store.
+    A worker that sees the store, by a shared file system, reads and writes it. To any other one the inputs of a job are
+    sent, and its record and artefacts are sent back and checked before they enter the store.
 
     Args:
-        address: Of a scheduler (``tcp://127.0.0.1:8786``, ``tls://...``), or ``local`` or ``local:4`` for workers that
-            are started on this machine's loopback, and stopped at the end.
-        store: The master's.
-        limits: What a job may use.
-        jobs: All that will be given, for what they ask of workers.
+        address: Address of a Dask scheduler (``tcp://127.0.0.1:8786``, ``tls://...``), or ``local`` or ``local:4`` for
+            workers that are started on this machine's loopback, and stopped at the end.
+        store: The store that gets the records.
+        limits: Resources that a job may use.
+        jobs: All jobs that will be submitted, for the devices that they need.
     """
 
     one_machine = False
@@ -76,19 +71,17 @@ class Cluster:
         self.address, self.store = address, store
         self.distributed: Any = require("distributed", extra="dask", what="a cluster")
         self.devices = {job.device for job in jobs}
-        self.order = _Order(
-            str(store.path.absolute()), secrets.token_hex(32), limits.timeout, limits.memory, __version__
-        )
+        self.run_context = _RunContext(str(store.path.absolute()), secrets.token_hex(32), limits, __version__)
         self.workers = limits.workers or 1
         self.shipping = False
-        self.given: dict[str, tuple[tuple[Any, ...], str]] = {}
+        self.submitted: dict[str, tuple[tuple[Any, ...], str]] = {}
         self.futures: dict[str, Any] = {}
         self.finished: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        self.numbers = 0
-        self.room = (0.0, 0)
-        self.manned = time.monotonic()
+        self.submissions = 0
+        self.threads = (0.0, 0)
+        self.last_worker_seen = time.monotonic()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> DaskExecutor:
         self.own: Any = None
         local = _LOCAL.fullmatch(self.address)
         if not local and "://" not in self.address:
@@ -100,12 +93,12 @@ class Cluster:
         except (OSError, ValueError, RuntimeError, TimeoutError, ImportError) as error:
             self._end()
             raise DataError(
-                f"no Dask scheduler answers at '{self.address}' ({sentence_of(error)[:80]}); start one with "
+                f"no Dask scheduler answers at '{self.address}' ({error_message(error)[:80]}); start one with "
                 "`dask scheduler --host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0`, or use local"
             ) from None
         try:
-            self._meet()
-            self.store.claim(self.order.token)
+            self._check_workers()
+            self.store.claim(self.run_context.token)
         except BaseException:
             self.__exit__()
             raise
@@ -124,10 +117,10 @@ class Cluster:
             )
         self.client = self.distributed.Client(self.own or self.address, timeout=10, set_as_default=False)
 
-    def _meet(self) -> None:
+    def _check_workers(self) -> None:
         """Wait for a worker, and see that all of them can do the jobs."""
         try:
-            self.client.wait_for_workers(1, timeout=PATIENCE)
+            self.client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
         except (TimeoutError, OSError):
             raise DataError(
                 f"the cluster at {self.address} has no worker; start one with `dask worker {self.address} --nthreads 1` "
@@ -148,10 +141,10 @@ class Cluster:
             )
 
     def __exit__(self, *error: object) -> None:
-        self.store.release(self.order.token)
+        self.store.release(self.run_context.token)
         if self.shipping:
             with suppress(Exception):
-                self.client.run(_forget, self.order.token)
+                self.client.run(_forget, self.run_context.token)
         self._end()
 
     def _end(self) -> None:
@@ -160,53 +153,53 @@ class Cluster:
                 with suppress(Exception):
                     each.close(timeout=10)
 
-    # what the engine asks for
+    # the executor
 
-    def takes(self, *, brief: bool = False, code: str = "") -> bool:
-        """Whether there is room for a job now."""
-        self._look()
-        return len(self.futures) < self.room[1] * (BRIEF_AHEAD if brief else AHEAD)
+    def has_room(self, *, short: bool = False, code: str = "") -> bool:
+        """Whether a job can be submitted now."""
+        self._count_threads()
+        return len(self.futures) < self.threads[1] * (SHORT_PREFETCH if short else PREFETCH)
 
-    def _look(self) -> None:
+    def _count_threads(self) -> None:
         """Once a second: how many threads there are, and when there were some last."""
         now = time.monotonic()
-        if now - self.room[0] > 1.0:
-            self.room = now, sum(self.client.nthreads().values())
-            self.store.renew([self.order.token])
-            if self.room[1]:
-                self.manned = now
-            elif now - self.manned > PATIENCE:
+        if now - self.threads[0] > 1.0:
+            self.threads = now, sum(self.client.nthreads().values())
+            self.store.renew([self.run_context.token])
+            if self.threads[1]:
+                self.last_worker_seen = now
+            elif now - self.last_worker_seen > WORKER_TIMEOUT:
                 raise DataError(
                     f"the cluster at {self.address} has no worker left; what is done is kept: start workers, and run "
                     "again to resume"
                 )
 
-    def give(self, task: str, *arguments: Any, brief: bool = False, code: str = "") -> None:
+    def submit(self, task: str, *arguments: Any, short: bool = False, code: str = "") -> None:
         """Send a job, with its inputs where no worker would find them."""
         values, data_dir = arguments
-        self.given[task] = arguments, code
-        self.numbers += 1
+        self.submitted[task] = arguments, code
+        self.submissions += 1
         job = Job.from_plain(values)
-        parcel = _packed(self.store, job.needs) if self.shipping else None
+        parcel = _pack(self.store, job.needs) if self.shipping else None
         future = self.client.submit(
-            _serve,
-            self.order,
+            _run_task,
+            self.run_context,
             dict(values),
             data_dir,
             parcel,
             bool(code),
-            key=f"grb-{job.kind}-{task}-{self.numbers}",
+            key=f"grb-{job.kind}-{task}-{self.submissions}",
             pure=False,
             resources=None if job.device == "cpu" else {"GPU": 1},
         )
         self.futures[task] = future
         future.add_done_callback(lambda done: self.finished.put((task, done)))
 
-    def answers(self, seconds: float) -> Iterator[Answer]:
-        """What became of jobs, waiting at most so long for the first."""
+    def results(self, seconds: float) -> Iterator[TaskResult]:
+        """Yield the results there are, after waiting for the first for up to ``seconds``."""
         if self.client.status != "running":
             raise DataError(f"the cluster at {self.address} is gone; what is done is kept: run again to resume")
-        self._look()
+        self._count_threads()
         try:
             found = [self.finished.get(timeout=seconds)]
         except queue.Empty:
@@ -216,34 +209,34 @@ class Cluster:
         for task, future in found:
             if self.futures.get(task) is future:
                 del self.futures[task]
-                if (answer := self._heard(task, future)) is not None:
-                    del self.given[task]
-                    yield answer
+                if (result := self._received(task, future)) is not None:
+                    del self.submitted[task]
+                    yield result
 
-    def _heard(self, task: str, future: Any) -> Answer | None:
-        """An answer; None if the job has to be sent again with its inputs."""
+    def _received(self, task: str, future: Any) -> TaskResult | None:
+        """The result of a job; None if it has to be sent again with its inputs."""
         if future.status != "finished":
             error = future.exception() if future.status == "error" else None
             if error is None or isinstance(error, self.distributed.KilledWorker):
-                return Answer(task, exitcode=1, begun=error is not None)
-            return Answer(task, (0.0, sentence_of(error), type(error).__name__))
-        told, parcel = future.result()
-        if told is None:
+                return TaskResult(task, exitcode=1, started=error is not None)
+            return TaskResult(task, JobOutcome(0.0, error_message(error), type(error).__name__))
+        outcome, parcel = future.result()
+        if outcome is None:
             self.shipping = True
-            given, code = self.given[task]
-            self.give(task, *given, code=code)
+            arguments, code = self.submitted[task]
+            self.submit(task, *arguments, code=code)
             return None
-        if parcel is not None and not told[1]:
+        if parcel is not None and not outcome.message:
             try:
-                _unpacked(self.store, parcel)
+                _unpack(self.store, parcel)
             except Exception as error:
-                told = (told[0], sentence_of(error), type(error).__name__)
+                outcome = JobOutcome(outcome.seconds, error_message(error), type(error).__name__)
         with suppress(OSError):
-            _mark(self.store, self.order, task).unlink(missing_ok=True)
-        return Answer(task, told)
+            _mark(self.store, self.run_context, task).unlink(missing_ok=True)
+        return TaskResult(task, outcome)
 
     def close(self) -> None:
-        """Forget jobs that wait; those that a worker is at end there."""
+        """Cancel queued jobs; those that a worker is at end there."""
         self.client.cancel(list(self.futures.values()), force=True)
         self.futures.clear()
 
@@ -265,32 +258,32 @@ def _scratch(token: str) -> Path:
     return Path(tempfile.gettempdir()) / f"grb-{token[:32]}"
 
 
-def _serve(
-    order: _Order, values: Mapping[str, Any], data_dir: str | None, parcel: Parcel | None, alone: bool
-) -> tuple[Told | None, Parcel | None]:
-    """Do a job, one with a user's code alone; None instead of what became of it if its inputs are not here."""
-    if order.version != __version__:
-        return (0.0, f"this worker has grb {__version__}, but {order.version} is needed", "DataError"), None
-    token = Path(order.store) / "claims" / order.token
+def _run_task(
+    context: _RunContext, values: Mapping[str, Any], data_dir: str | None, parcel: Parcel | None, isolated: bool
+) -> tuple[JobOutcome | None, Parcel | None]:
+    """Do a job, one with third-party code in a new process; None instead of its outcome if its inputs are not here."""
+    if context.version != __version__:
+        message = f"this worker has grb {__version__}, but {context.version} is needed"
+        return JobOutcome(0.0, message, "DataError"), None
+    token = Path(context.store) / "claims" / context.token
     shared = token.exists()
     if not shared and parcel is None:
         return None, None
-    worker = _worker_of(order.store if shared else str(_scratch(order.token)))
+    worker = _worker_of(context.store if shared else str(_scratch(context.token)))
     if not shared:
         assert parcel is not None
-        _unpacked(worker.store, parcel)
+        _unpack(worker.store, parcel)
     key = Job.from_plain(values).key
     with suppress(OSError):
-        if cause := _mark(worker.store, order, key).read_text():
-            return (0.0, cause, "limit"), None
-    if alone:
-        told = attempt_alone(
-            worker.store, values, data_dir, timeout=order.timeout, memory=order.memory, claim=token if shared else None
-        )
+        if cause := _mark(worker.store, context, key).read_text():
+            return JobOutcome(0.0, cause, "limit"), None
+    if isolated:
+        wanted = token.exists if shared else lambda: True
+        outcome = run_job_isolated(str(worker.store.path), values, data_dir, limits=context.limits, wanted=wanted)
     else:
-        with _watched(worker.store, order, key):
-            told = attempt(worker, values, data_dir)
-    return told, None if shared or told[1] else _packed(worker.store, [key])
+        with _limited(worker.store, context, key):
+            outcome = run_job(worker, values, data_dir)
+    return outcome, None if shared or outcome.message else _pack(worker.store, [key])
 
 
 def _worker_of(path: str) -> Any:
@@ -303,24 +296,22 @@ def _worker_of(path: str) -> Any:
 
 
 @contextmanager
-def _watched(store: Store, order: _Order, key: str) -> Iterator[None]:
-    """End this process when a job takes too long or too much; a mark keeps others from trying it again."""
-    if order.timeout is None and order.memory is None:
+def _limited(store: Store, context: _RunContext, key: str) -> Iterator[None]:
+    """End this process when a job exceeds a limit; a mark keeps other workers from trying it again."""
+    limits = context.limits
+    if limits.timeout is None and limits.memory is None:
         yield
         return
-    over, end = threading.Event(), time.monotonic() + (order.timeout or float("inf"))
+    over, end = threading.Event(), time.monotonic() + (limits.timeout or float("inf"))
 
     def watch() -> None:
-        while not over.wait(GUARD):
-            cause = ""
-            if time.monotonic() > end:
-                cause = f"it took more than {order.timeout:g} seconds"
-            elif order.memory is not None and resident_megabytes() > order.memory:
-                cause = f"it took more than {order.memory:g} MB of memory"
-            if cause:
-                mark = _mark(store, order, key)
+        while not over.wait(CHECK_SECONDS):
+            too_large = limits.memory is not None and resident_megabytes() > limits.memory
+            now = TaskResult(key, timed_out=time.monotonic() > end, memory_exceeded=too_large)
+            if exceeded := limits.exceeded(now):
+                mark = _mark(store, context, key)
                 mark.parent.mkdir(parents=True, exist_ok=True)
-                mark.write_text(cause)
+                mark.write_text(f"it {exceeded}")
                 os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -330,14 +321,14 @@ def _watched(store: Store, order: _Order, key: str) -> Iterator[None]:
         over.set()
 
 
-def _mark(store: Store, order: _Order, key: str) -> Path:
-    return store.path / "claims" / f"{key}.{order.token[:16]}"
+def _mark(store: Store, context: _RunContext, key: str) -> Path:
+    return store.path / "claims" / f"{key}.{context.token[:16]}"
 
 
 # between stores
 
 
-def _packed(store: Store, keys: Iterable[str]) -> Parcel:
+def _pack(store: Store, keys: Iterable[str]) -> Parcel:
     """Records and their artefacts."""
     parcel = {}
     for key in keys:
@@ -350,8 +341,8 @@ def _packed(store: Store, keys: Iterable[str]) -> Parcel:
     return parcel
 
 
-def _unpacked(store: Store, parcel: Parcel) -> None:
-    """Take a parcel in, artefacts first; every byte is checked against its name."""
+def _unpack(store: Store, parcel: Parcel) -> None:
+    """Receive a parcel, artefacts first; every byte is checked against its name."""
     for name, data in sorted(parcel.items()):
         path = Path(name)
         if path.parts[0] == "objects":

@@ -15,8 +15,8 @@ import pytest
 
 from grb.errors import DataError
 from grb.pipeline import Event, Job, Limits, Outcome, Store, Study, plan_study, run
-from grb.pipeline.engine import ATTEMPTS
-from grb.pipeline.family import resident_megabytes
+from grb.pipeline.process_tree import resident_megabytes
+from grb.pipeline.scheduler import MAX_ATTEMPTS
 from pipeline.parts import TESTS, alive, bare, bits, copied, of_kind
 
 
@@ -178,10 +178,10 @@ def test_a_job_that_takes_too_much_memory_fails_and_the_rest_goes_on(tmp_path: P
 def test_a_worker_that_is_killed_at_a_job_costs_one_more_attempt(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    jobs = attacks_only({"name": "Dying", "marks": str(marks), "times": ATTEMPTS - 1}, "Idle")
+    jobs = attacks_only({"name": "Dying", "marks": str(marks), "times": MAX_ATTEMPTS - 1}, "Idle")
     watch = Watch()
     outcome = run(jobs, Store(tmp_path / "store"), limits=Limits(workers=2), on_event=watch)
-    assert outcome == Outcome(done=2) and watch.count()["retried"] == ATTEMPTS - 1
+    assert outcome == Outcome(done=2) and watch.count()["retried"] == MAX_ATTEMPTS - 1
 
 
 def test_a_job_that_kills_every_worker_fails(tmp_path: Path) -> None:
@@ -189,8 +189,8 @@ def test_a_job_that_kills_every_worker_fails(tmp_path: Path) -> None:
     marks.mkdir()
     jobs = attacks_only({"name": "Dying", "marks": str(marks), "times": 99}, "Idle")
     outcome = run(jobs, Store(tmp_path / "store"), limits=Limits(workers=2))
-    assert outcome.done == 1 and outcome.failed == {jobs[0].key: f"its worker died {ATTEMPTS} times"}
-    assert len(list(marks.iterdir())) == ATTEMPTS
+    assert outcome.done == 1 and outcome.failed == {jobs[0].key: f"its worker died {MAX_ATTEMPTS} times"}
+    assert len(list(marks.iterdir())) == MAX_ATTEMPTS
 
 
 def test_the_last_attempt_of_a_job_has_the_machine_for_itself(tmp_path: Path) -> None:
@@ -200,9 +200,9 @@ def test_the_last_attempt_of_a_job_has_the_machine_for_itself(tmp_path: Path) ->
     jobs = attacks_only({"name": "Busy", "sign": sign, "seconds": 5}, shy, "Idle")
     watch = Watch()
     outcome = run(jobs, Store(tmp_path / "store"), limits=Limits(workers=2), on_event=watch)
-    assert outcome.complete and watch.count()["retried"] == ATTEMPTS - 1 == 2
-    assert log.read_text() == "x" * ATTEMPTS
-    assert [event.sentence for event in watch.events if event.kind == "retried"][-1].endswith("tried alone")
+    assert outcome.complete and watch.count()["retried"] == MAX_ATTEMPTS - 1 == 2
+    assert log.read_text() == "x" * MAX_ATTEMPTS
+    assert [event.message for event in watch.events if event.kind == "retried"][-1].endswith("tried alone")
 
 
 def children() -> set[int]:
@@ -290,7 +290,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
 from grb.pipeline import Limits, Store, run
-from pipeline.test_engine import attacks_only
+from pipeline.test_scheduler import attacks_only
 jobs = attacks_only({{"name": "Idle", "seconds": 60}}, "Idle")
 print("going", flush=True)
 run(jobs, Store({store!r}), limits=Limits(workers=2), on_event=lambda event: print(event.kind, flush=True))
