@@ -72,7 +72,7 @@ def plan_study(
         jobs, scores = _plan_folds(recipe, dataset, data, common)
         cards: dict[str, Card] = {}
     else:
-        planner = _Planner(recipe, dataset, data, common)
+        planner = Planner(recipe, dataset, data, common)
         joined = planner.joining(submitted)
         victims = {**planner.victims(), **planner.submitted_victims(joined)}
         scores = [*planner.scores(victims), *planner.submitted_attacks(joined, victims)]
@@ -140,7 +140,7 @@ def _plan_folds(
         number = None if dataset.scheme is None else fold
         own = dataset if number is None else dataset.with_split(number)
         part = replace(recipe, victims=1, seed=recipe.seed + fold)
-        planner = _Planner(part, own, replace(data, split=number), common)
+        planner = Planner(part, own, replace(data, split=number), common)
         scores += planner.scores(planner.victims())
         jobs |= planner.jobs
     return jobs, scores
@@ -176,7 +176,7 @@ def join_submission(
     return study, study.only(targets)
 
 
-class _Planner:
+class Planner:
     """Plans one split of one dataset."""
 
     def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
@@ -198,6 +198,9 @@ class _Planner:
     def scores(self, victims: Victims) -> list[_Score]:
         """All scores of the recipe, without those of submitted attacks."""
         attacked = {CORRUPTION: self.corruption}.get(self.recipe.scenario, self.transfer)
+        if self.recipe.scenario != CORRUPTION:
+            for spec in map(_attack, (*self.recipe.attacks, *self.recipe.white_box)):
+                self.check_objective(spec)
         return [*self.clean(victims), *attacked(victims), *self.white_box(victims)]
 
     # victims
@@ -273,7 +276,6 @@ class _Planner:
                 params.setdefault("iterations", self.recipe.iterations)
             built = build_attack(spec.name, self.dataset.name, **params)
             maker = resolve("attack", spec.name)
-            self.check_objective(spec, built)
         found = (
             Spec(spec.name, params),
             plain(built),
@@ -282,8 +284,8 @@ class _Planner:
         self.built[f"{kind} {spec.label}"] = found
         return found
 
-    def check_objective(self, spec: Spec, built: Any) -> None:
-        wanted = str(getattr(built, "objective", "evasion"))
+    def check_objective(self, spec: Spec) -> None:
+        wanted = str(getattr(resolve("attack", spec.name), "objective", "evasion"))
         if wanted == "poisoning" and self.recipe.objective != "poisoning":
             raise DataError(
                 f"attack '{spec.name}' poisons training data, but recipe '{self.recipe.name}' scores victims that were "
@@ -364,14 +366,15 @@ class _Planner:
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
         usual = default_threat_model(self.recipe.scenario, self.dataset, mode)
-        threat = _with(usual, self.recipe.threat)
+        threat = change_threat(usual, self.recipe.threat)
         for limit in self.varied:
             if limit is None:
                 yield None, threat
             else:
-                yield limit, _with(threat, {limit[0]: _number(limit[1])})
+                yield limit, change_threat(threat, {limit[0]: _number(limit[1])})
 
     def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
+        """Plan an attack on the model of a job, or without one, and return its key."""
         whole, method, version = self.method("attack", spec)
         job = Job(
             "attack",
@@ -420,7 +423,8 @@ def _number(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
 
 
-def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
+def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
+    """Return the threat model with other limits; unknown ones are refused."""
     if not changes:
         return threat
     known = [each.name for each in fields(threat)]
