@@ -29,7 +29,6 @@ class Entry:
 
 
 _GRB = "grb.dataset.dataset:Dataset"
-_EXTERNAL = "grb.dataset.external:load"
 # of the taxonomy paper and of OGB, from raw files on this machine
 _TAXONOMY = {
     "enzymes": "graphs: protein tertiary structures, 6 classes of enzymes",
@@ -109,7 +108,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "grb-aminer": Entry(_GRB, "citations of papers from AMiner (GRB)"),
         "flickr-rebuilt": Entry(_GRB, "public source of grb-flickr under a split of our own; not GRB's files"),
         "reddit-rebuilt": Entry(_GRB, "public source of grb-reddit under a split of our own; not GRB's files"),
-        **{name: Entry(_EXTERNAL, summary) for name, summary in _TAXONOMY.items()},
+        **{name: Entry(_GRB, summary) for name, summary in _TAXONOMY.items()},
     },
     "model": {
         "gcn": Entry("grb.model.torch.gcn:GCN", "graph convolutional network (Kipf and Welling 2017)"),

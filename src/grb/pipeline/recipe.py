@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.pipeline.safe_yaml import double, parse_mapping, read_text
 from grb.pipeline.spec import Spec
