@@ -41,11 +41,8 @@ def test_facts_are_those_of_the_dataset_and_come_back_equal(name: str) -> None:
     dataset = load_dataset(name)
     found = dataset_facts(name)
     assert found.fingerprint == dataset.fingerprint()
-    assert (found.num_nodes, found.num_edges, found.num_features) == (
-        dataset.num_nodes,
-        dataset.num_edges,
-        dataset.num_features,
-    )
+    for count in ("num_nodes", "num_edges", "num_features", "num_classes", "num_items", "num_train", "num_val"):
+        assert getattr(found, count) == getattr(dataset, count)
     assert (found.name, found.task, found.synthetic) == (name, dataset.task, True)
     assert found.test_sizes == {mode: len(ids) for mode, ids in dataset.split.test.items()}
     assert found.feature_range == dataset.feature_range and not found.multi_label

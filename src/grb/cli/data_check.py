@@ -14,7 +14,7 @@ from grb.cli import output
 from grb.cli.ls import ABSENT, where
 from grb.cli.options import DataDir, Json, check_seed, names
 from grb.dataset import registry
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError, MissingDataset, UnknownName
 
 if TYPE_CHECKING:
     from grb.dataset import CleaningOptions, Dataset
@@ -183,13 +183,16 @@ def _compared(name: str, data_dir: Path | None) -> tuple[Dataset | None, list[Ch
     """A named dataset and its comparison with the papers' statistics and the known sha256; None if it is broken."""
     from grb.dataset import Dataset, load_dataset
 
-    if ":" in name or not registry.has_files(name):
-        return load_dataset(name, data_dir=data_dir), []
-    directory = registry.find(name, data_dir)
-    what, hashes = "files are readable and valid", _hashes(name, directory)
+    if ":" in name:
+        return load_dataset(name), []
+    directory = registry.find(name, data_dir) if registry.has_files(name) else None
+    what = "made and valid" if directory is None else "files are readable and valid"
+    hashes = [] if directory is None else _hashes(name, directory)
     try:
         # from_npz, because load_dataset refuses at the first difference and all of them are wanted here
-        dataset = Dataset.from_npz(directory, name=name)
+        dataset = Dataset.from_npz(directory, name=name) if directory else load_dataset(name, data_dir=data_dir)
+    except MissingDataset:
+        raise
     except DataError as error:
         return None, [Check(what, True, str(error), False), *hashes]
     return dataset, [Check(what, True, True, True), *_against_paper(dataset), *hashes]
