@@ -8,9 +8,9 @@ from grb import _lazy
 
 if TYPE_CHECKING:
     from grb.dataset.cleaning import CleaningOptions
-    from grb.dataset.dataset import CustomDataset, Dataset
+    from grb.dataset.dataset import Dataset
     from grb.dataset.facts import DatasetFacts, dataset_facts
-    from grb.dataset.load import load_dataset
+    from grb.dataset.load import CustomDataset, load_dataset
     from grb.dataset.registry import DIFFICULTIES, dataset_reference
     from grb.dataset.splits import Split
     from grb.dataset.view import View
@@ -31,9 +31,9 @@ __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
         "CleaningOptions": "grb.dataset.cleaning",
-        **dict.fromkeys(("CustomDataset", "Dataset"), "grb.dataset.dataset"),
+        "Dataset": "grb.dataset.dataset",
         **dict.fromkeys(("DatasetFacts", "dataset_facts"), "grb.dataset.facts"),
-        "load_dataset": "grb.dataset.load",
+        **dict.fromkeys(("CustomDataset", "load_dataset"), "grb.dataset.load"),
         **dict.fromkeys(("DIFFICULTIES", "dataset_reference"), "grb.dataset.registry"),
         "Split": "grb.dataset.splits",
         "View": "grb.dataset.view",

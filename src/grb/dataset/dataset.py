@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from grb.catalogue import canonical
-from grb.dataset import cleaning, folder, loaders, raw_arrays, registry, storage
+from grb.dataset import cleaning, folder, raw_arrays, readers, registry, storage
 from grb.dataset.attributes import DatasetAttributes
 from grb.dataset.cleaning import CleaningOptions
 from grb.dataset.raw_arrays import RawArrays
@@ -52,47 +52,29 @@ class Dataset(DatasetAttributes):
         if ":" in str(name):
             raise DataError(f"'{name}' is an import path; load_dataset takes those, Dataset takes catalogue names")
         name = canonical("dataset", name)
-        raw = loaders.load_raw(name, data_dir)
-        title = SOURCES[name].title if name in SOURCES else None
-        self._set_raw(raw, mode, feat_norm if raw.scheme is None else None, title, name in registry.EMBEDDED)
-
-    def _set_raw(
-        self,
-        raw: RawArrays,
-        mode: str = "full",
-        feat_norm: str | None = None,
-        title: str | None = None,
-        synthetic: bool = False,
-    ) -> None:
-        graph, notes = raw.graph()
-        split = split_from_parts(raw.splits[0], raw.n) if raw.scheme is None else raw.scheme(0)
-        graphs = graph.ptr is not None and graph.y is not None and len(graph.y) == graph.num_graphs
-        self._set(
-            raw.name,
-            graph,
-            split,
-            notes,
+        raw = readers.read_named(name, data_dir)
+        made = Dataset.from_raw(
+            raw,
             mode=mode,
-            feat_norm=feat_norm,
-            synthetic=synthetic,
-            task="graph" if graphs else "node",
-            title=title,
-            scheme=raw.scheme,
+            feat_norm=feat_norm if raw.scheme is None else None,
+            title=SOURCES[name].title if name in SOURCES else None,
+            synthetic=name in registry.EMBEDDED,
         )
+        self.__dict__.update(made.__dict__)
 
     def _set(
         self,
         name: str,
         raw: Graph,
         split: Split,
-        notes: list[str],
+        notes: Sequence[str],
         *,
-        mode: str,
-        feat_norm: str | None,
-        synthetic: bool,
-        task: Level = "node",
+        mode: str = "full",
+        feat_norm: str | None = None,
         title: str | None = None,
+        task: Level = "node",
         scheme: Scheme | None = None,
+        synthetic: bool = False,
     ) -> None:
         self.name = name
         self.title = title or name
@@ -201,10 +183,8 @@ class Dataset(DatasetAttributes):
         feat_norm: str | None = "arctan",
     ) -> Dataset:
         """A directory in the layout of GRB: adj.npz (scipy CSR), features.npz, labels.npz (``data``) and index.npz."""
-        raw = storage.read_directory(directory)
-        dataset = cls.__new__(cls)
-        dataset._set_raw(replace(raw, name=name or Path(directory).name), mode, feat_norm)
-        return dataset
+        raw = replace(storage.read_directory(directory), name=name or Path(directory).name)
+        return cls.from_raw(raw, mode=mode, feat_norm=feat_norm)
 
     @classmethod
     def from_csv(
@@ -235,10 +215,22 @@ class Dataset(DatasetAttributes):
         return cls.from_raw(cleaning.clean(raw, CleaningOptions(**options)).arrays).with_mode(mode)
 
     @classmethod
-    def from_raw(cls, raw: RawArrays) -> Dataset:
-        """A dataset from :class:`~grb.dataset.raw_arrays.RawArrays` with features as they are, with their own splits."""
+    def from_raw(
+        cls,
+        raw: RawArrays,
+        *,
+        mode: str = "full",
+        feat_norm: str | None = None,
+        title: str | None = None,
+        synthetic: bool = False,
+    ) -> Dataset:
+        """A dataset from :class:`~grb.dataset.raw_arrays.RawArrays`, which the readers and the cleaning give."""
+        graph, notes = raw.graph()
+        split = split_from_parts(raw.splits[0], raw.n) if raw.scheme is None else raw.scheme(0)
+        task: Level = "graph" if graph.ptr is not None and len(raw.y) == graph.num_graphs else "node"
         dataset = cls.__new__(cls)
-        dataset._set_raw(raw if raw.scheme is not None else raw.with_own_scheme())
+        more: dict[str, Any] = {"title": title, "task": task, "scheme": raw.scheme, "synthetic": synthetic}
+        dataset._set(raw.name, graph, split, notes, mode=mode, feat_norm=feat_norm, **more)
         return dataset
 
     @classmethod
@@ -260,8 +252,7 @@ class Dataset(DatasetAttributes):
         if len(graph.y) != wanted:
             raise DataError(f"the task is to classify {wanted} {task}s, but there are {len(graph.y)} labels")
         dataset = cls.__new__(cls)
-        given: dict[str, Any] = {"task": task, "title": title, "scheme": scheme}
-        dataset._set(name, graph, scheme(0), list(notes), mode="full", feat_norm=None, synthetic=synthetic, **given)
+        dataset._set(name, graph, scheme(0), notes, title=title, task=task, scheme=scheme, synthetic=synthetic)
         return dataset
 
     @classmethod
@@ -284,7 +275,7 @@ class Dataset(DatasetAttributes):
         else:
             chosen = split_from_parts(split, graph.n)
         dataset = cls.__new__(cls)
-        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm, synthetic=False)
+        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm)
         return dataset
 
     def defender_view(self) -> View:
@@ -392,47 +383,3 @@ class Dataset(DatasetAttributes):
             f"Dataset({self.name!r}, mode={self.mode!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"features={self.num_features}, classes={self.num_classes}{kind})"
         )
-
-
-class CustomDataset(Dataset):
-    """A custom graph under the spelling of the GRB authors' package; :meth:`Dataset.from_arrays` does the same.
-
-    Args:
-        adj: A scipy sparse matrix; directed edges, self-loops and duplicates are repaired and noted in ``notes``.
-        features: Features, [n, d].
-        labels: Classes [n], or a 0/1 matrix [n, labels].
-        train_mask: Boolean mask [n] or ids; with ``val_mask`` and ``test_mask``, or none of the three: then the papers'
-            difficulties are drawn.
-        val_mask: As ``train_mask``.
-        test_mask: As ``train_mask``.
-        name: Name shown in tables.
-        mode: As in :class:`Dataset`.
-        feat_norm: As in :class:`Dataset`.
-        seed: Random seed of the difficulties.
-
-    >>> from scipy.sparse import eye_array
-    >>> CustomDataset(eye_array(10, k=1), [[1.0]] * 10, [0, 1] * 5, name="path").num_test
-    3
-    """
-
-    def __init__(
-        self,
-        adj: Any,
-        features: Any,
-        labels: Any,
-        train_mask: Any = None,
-        val_mask: Any = None,
-        test_mask: Any = None,
-        name: str = "custom",
-        mode: str = "full",
-        feat_norm: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        masks = {"train": train_mask, "val": val_mask, "test": test_mask}
-        given = {part: mask for part, mask in masks.items() if mask is not None}
-        if given and len(given) < len(masks):
-            absent = [f"{part}_mask" for part in masks if part not in given]
-            raise DataError(f"{absent[0]} is missing; give train_mask, val_mask and test_mask, or none of them")
-        graph, notes = Graph.build(adj, features, labels, mode="canonicalise")
-        made = Dataset._make(graph, given or None, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
-        self.__dict__.update(made.__dict__)

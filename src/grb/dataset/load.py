@@ -1,4 +1,4 @@
-"""Datasets by any reference: a catalogue name, code, or the path of edge lists, an npz file or a directory of GRB's layout."""
+"""Datasets by any reference: a catalogue name, code, or the path of edge lists, an npz file or GRB's layout; and custom ones."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from grb.dataset.raw_arrays import Array, RawArrays
 from grb.dataset.registry import TEXT_SUFFIXES, is_path
 from grb.dataset.splits import Random
 from grb.errors import DataError, UnknownName
+from grb.graph import Graph
 from grb.graph.files import read_npz
 
 PARTS = ("train", "val", "test", "easy", "medium", "hard", "full")
@@ -93,9 +94,9 @@ def from_pyg(data: Any, name: str) -> Dataset:
     first = items[0]
     if len(items) == 1:
         masks = all(getattr(first, f"{part}_mask", None) is not None for part in PARTS[:3])
-        return Dataset.from_raw(pyg.single(first, name, predefined=masks))
+        return Dataset.from_raw(pyg.single(first, name, predefined=masks).with_own_scheme())
     task = "node" if len(first.y) == first.num_nodes and first.num_nodes > 1 else "graph"
-    return Dataset.from_raw(pyg.collection(items, name, task))
+    return Dataset.from_raw(pyg.collection(items, name, task).with_own_scheme())
 
 
 def _items(data: Any, name: str) -> Sequence[Any]:
@@ -155,3 +156,47 @@ def _read_directory(directory: Path) -> RawArrays:
     edges = np.stack([np.repeat(np.arange(n), counts), indices.astype(np.int64)])
     weights = None if (data == 1).all() else data
     return RawArrays(directory.resolve().name, n, edges, y, weights, x, splits=[split] if split else [])
+
+
+class CustomDataset(Dataset):
+    """A custom graph under the spelling of the GRB authors' package; :meth:`Dataset.from_arrays` does the same.
+
+    Args:
+        adj: A scipy sparse matrix; directed edges, self-loops and duplicates are repaired and noted in ``notes``.
+        features: Features, [n, d].
+        labels: Classes [n], or a 0/1 matrix [n, labels].
+        train_mask: Boolean mask [n] or ids; with ``val_mask`` and ``test_mask``, or none of the three: then the papers'
+            difficulties are drawn.
+        val_mask: As ``train_mask``.
+        test_mask: As ``train_mask``.
+        name: Name shown in tables.
+        mode: As in :class:`Dataset`.
+        feat_norm: As in :class:`Dataset`.
+        seed: Random seed of the difficulties.
+
+    >>> from scipy.sparse import eye_array
+    >>> CustomDataset(eye_array(10, k=1), [[1.0]] * 10, [0, 1] * 5, name="path").num_test
+    3
+    """
+
+    def __init__(
+        self,
+        adj: Any,
+        features: Any,
+        labels: Any,
+        train_mask: Any = None,
+        val_mask: Any = None,
+        test_mask: Any = None,
+        name: str = "custom",
+        mode: str = "full",
+        feat_norm: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        masks = {"train": train_mask, "val": val_mask, "test": test_mask}
+        given = {part: mask for part, mask in masks.items() if mask is not None}
+        if given and len(given) < len(masks):
+            absent = [f"{part}_mask" for part in masks if part not in given]
+            raise DataError(f"{absent[0]} is missing; give train_mask, val_mask and test_mask, or none of them")
+        graph, notes = Graph.build(adj, features, labels, mode="canonicalise")
+        made = Dataset._make(graph, given or None, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
+        self.__dict__.update(made.__dict__)

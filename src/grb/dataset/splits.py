@@ -188,7 +188,7 @@ def _check_sizes(n: int, n_train: int, n_test: int, narrowest: int) -> None:
 
 
 class Scheme(Protocol):
-    """Makes the split of a number; equal numbers, equal splits."""
+    """A source of numbered splits."""
 
     @property
     def description(self) -> str:
@@ -201,7 +201,8 @@ class Scheme(Protocol):
     def about(self, number: int) -> str:
         """Which split a number is, in a few words."""
 
-    def __call__(self, number: int) -> Split: ...
+    def __call__(self, number: int) -> Split:
+        """The split of a number; equal numbers, equal splits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +235,7 @@ class Predefined:
         return f"predefined split {index} of 0 to {len(self.splits) - 1}{', once more' if again else ''}"
 
     def __call__(self, number: int) -> Split:
+        """The split of a number."""
         return self.splits[_checked(number) % len(self.splits)]
 
 
@@ -274,6 +276,7 @@ class Folds:
         return f"fold {fold} of 0 to {self.count - 1}{f', drawn anew from seed {self.seed + again}' if again else ''}"
 
     def __call__(self, number: int) -> Split:
+        """The split of a number."""
         again, fold = divmod(_checked(number), self.count)
         tests = _folds(self.labels.numpy(), self.count, self.seed + again)
         test, val = tests[fold], tests[(fold + 1) % self.count]
@@ -315,6 +318,7 @@ class Random:
         return f"random split of seed {_checked(number)}"
 
     def __call__(self, number: int) -> Split:
+        """The split of a number."""
         order = torch.randperm(self.items, generator=torch.Generator().manual_seed(_checked(number)))
         train, val, test = (part.sort().values for part in order.split(self._sizes()))
         return Split.build(train, val, {"full": test}, self.items)
@@ -346,6 +350,7 @@ class ByDegree:
         return f"easy, medium and hard nodes drawn from seed {self.seed + _checked(number)}"
 
     def __call__(self, number: int) -> Split:
+        """The split of a number."""
         generator = np.random.default_rng(self.seed + _checked(number))
         index = difficulty_split(self.degrees[self.nodes].numpy(), generator)
         parts = {key: self.nodes.numpy()[ids] for key, ids in index.items()}

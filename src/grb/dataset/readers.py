@@ -22,7 +22,7 @@ from grb.errors import DataError, MissingDataset
 VERSION = 1
 
 
-def load_raw(name: str, data_dir: str | os.PathLike[str] | None = None) -> RawArrays:
+def read_named(name: str, data_dir: str | os.PathLike[str] | None = None) -> RawArrays:
     """The arrays of a dataset of the catalogue.
 
     Args:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grb import catalogue
-from grb.dataset import Dataset, load_dataset, loaders, registry
+from grb.dataset import Dataset, load_dataset, readers, registry
 from grb.dataset.sources import SOURCES
 from grb.dataset.splits import Random
 from grb.errors import DataError, MissingDataset, MissingExtra
@@ -61,7 +61,7 @@ def test_nothing_is_written_beside_the_raw_files_and_the_second_time_they_are_no
     before = files(machine.parent)
     first = load_dataset("mutag")
     assert files(machine.parent) == before
-    monkeypatch.setattr(loaders, "_read", None)
+    monkeypatch.setattr(readers, "_read", None)
     assert load_dataset("mutag").fingerprint() == first.fingerprint()
 
 
@@ -137,8 +137,8 @@ def test_the_catalogue_and_the_sources_have_the_same_names() -> None:
 def test_every_loader_is_a_class_of_torch_geometric() -> None:
     import torch_geometric.datasets
 
-    loaders = {source.loader for source in SOURCES.values()} - {"nx", "ogb"}
-    assert all(hasattr(torch_geometric.datasets, loader) for loader in loaders)
+    classes = {source.loader for source in SOURCES.values()} - {"nx", "ogb"}
+    assert all(hasattr(torch_geometric.datasets, loader) for loader in classes)
 
 
 def test_the_paper_s_datasets_are_all_there() -> None:
