@@ -145,7 +145,7 @@ def training(name: str, rounds: str) -> dict[str, object]:
     for _ in range(int(rounds)):  # in turn, so that a busy moment of the machine meets both
         plain += iterations(name, dataset, 30)
         adversarial += iterations(f"{name}+at", dataset, 12)
-    steps = build_defense(f"{name}+at", dataset.name).attack.n_epoch
+    steps = build_defense(f"{name}+at", dataset.name).attack.steps
     ratio = min(adversarial) / min(plain)
     aim = (1000 * min(adversarial), 50) if name == "gcn" else (ratio, steps + 2)
     return {

@@ -93,9 +93,9 @@ def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
     common = {"size": size, "mode": mode, "nodes": limits.nodes, "targets": len(context.targets)}
     attacks = {}
     if size == "cora":
-        attacks = {"FGSM 100 iterations": FGSM(n_epoch=100), "TDGIA 5 x 100": TDGIA(n_epoch=100)}
+        attacks = {"FGSM 100 iterations": FGSM(steps=100), "TDGIA 5 x 100": TDGIA(steps=100)}
     if size == "flickr":
-        attacks = {"FGSM 10 iterations": FGSM(n_epoch=10)}
+        attacks = {"FGSM 10 iterations": FGSM(steps=10)}
     for what, attack in attacks.items():
         seconds = best(lambda: run_attack(attack, context, seed=0), 3, cpu=True)
         row(**common, what=what, cpu_ms=1000 * seconds, set_up_ms="", ratio="", peak_gb=peak_gigabytes())

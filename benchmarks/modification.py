@@ -63,12 +63,12 @@ def whole(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Nam
         ("FGA refresh=8", FGA(refresh=8), 3.0, "", None),
         (
             "PR-BCD 10 epochs",
-            PRBCD(n_epoch=10, search_space_size=BLOCK),
+            PRBCD(steps=10, search_space_size=BLOCK),
             4.0,
             "torch_geometric",
             partial(pyg, model, dataset, 10),
         ),
-        ("GR-BCD 10 rounds", GRBCD(n_epoch=10, search_space_size=BLOCK), "", "", None),
+        ("GR-BCD 10 rounds", GRBCD(steps=10, search_space_size=BLOCK), "", "", None),
         ("Metattack exact, refresh=16", Metattack(refresh=16), "", "", None),
         ("Metattack first order, refresh=16", Metattack(refresh=16, order="first"), "", "", None),
     ]
@@ -88,9 +88,9 @@ def epochs(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Na
     context = AttackContext(dataset.attacker_view("full"), threat, model, "white-box")
     makers: dict[str, Callable[[int], Attack]] = {
         "PR-BCD": lambda count: PRBCD(
-            n_epoch=count, n_epoch_resampling=1.0, search_space_size=BLOCK, max_final_samples=1
+            steps=count, n_epoch_resampling=1.0, search_space_size=BLOCK, max_final_samples=1
         ),
-        "GR-BCD": lambda count: GRBCD(n_epoch=count, search_space_size=BLOCK),
+        "GR-BCD": lambda count: GRBCD(steps=count, search_space_size=BLOCK),
     }
     floors = {name: products_of_an_epoch(model, context.graph, judged=name == "PR-BCD") for name in makers}
     for name, maker in makers.items():

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from common import best, peak_gigabytes, row
 
-from grb.evaluator.matrix import CLEAN, Board, Row, build_board
+from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
 from grb.leaderboard.export import to_json
 from grb.leaderboard.page import build_page
 from grb.pipeline.spec import digest
@@ -28,33 +28,47 @@ from grb.pipeline.spec import digest
 MODES = ("easy", "medium", "hard", "full")
 SORTS = """() => [...document.querySelectorAll('#board thead button')].map((button) => {
   const start = performance.now(); button.click(); document.body.offsetHeight; return performance.now() - start; })"""
-DRAWS = """() => [...document.querySelectorAll('#modes input')].map((radio) => {
+DRAWS = """() => [...document.querySelectorAll('#difficulties input')].map((radio) => {
   const start = performance.now(); radio.click(); document.body.offsetHeight; return performance.now() - start; })"""
 
 
 def made_up(defenses: int, attacks: int, repeats: int) -> Board:
     draw = np.random.default_rng(0)
     rows = [
-        Row(attack, f"defense-{number}", mode, repeat, 0, float(draw.random()), 0.1, knowledge, None, facts)
+        Run(attack, f"defense-{number}", difficulty, repeat, 0, float(draw.random()), 0.1, knowledge, None, metadata)
         for number in range(defenses)
-        for mode in MODES
+        for difficulty in MODES
         for attack, knowledge, count in [
             (CLEAN, "none", 1),
             *((f"attack-{place}", "transfer", repeats) for place in range(attacks)),
         ]
         for repeat in range(count)
-        for facts in [made_up_facts(number, attack, mode, repeat)]
+        for metadata in [made_up_facts(number, attack, difficulty, repeat)]
     ]
-    return build_board(rows, dataset="made-up", scenario="injection", modes=MODES, meta={"recipe": "made-up"})
+    return board_from_runs(
+        rows, dataset="made-up", scenario="injection", difficulties=MODES, meta={"recipe": "made-up"}
+    )
 
 
-def made_up_facts(number: int, attack: str, mode: str, repeat: int) -> dict[str, object]:
-    facts = {"score": digest([number, attack, mode, repeat]), "victim": digest(number), "victim_seed": 0, "threads": 1}
+def made_up_facts(number: int, attack: str, difficulty: str, repeat: int) -> dict[str, object]:
+    metadata = {
+        "score": digest([number, attack, difficulty, repeat]),
+        "victim": digest(number),
+        "victim_seed": 0,
+        "threads": 1,
+    }
     if attack == CLEAN:
-        return facts
-    own = {"attack": digest([attack, mode, repeat]), "attack_seed": repeat, "attack_seconds": 1.5 + repeat}
+        return metadata
+    own = {"attack": digest([attack, difficulty, repeat]), "attack_seed": repeat, "attack_seconds": 1.5 + repeat}
     threat = {"kind": "injection", "nodes": 60, "edges_per_node": 20, "feature_range": [-0.94, 0.94]}
-    return {**facts, **own, "attack_megabytes": 300.0, "edit_bytes": 70000, "budget": {"nodes": 60.0}, "threat": threat}
+    return {
+        **metadata,
+        **own,
+        "attack_megabytes": 300.0,
+        "edit_bytes": 70000,
+        "budget": {"nodes": 60.0},
+        "threat": threat,
+    }
 
 
 def in_browser(text: str) -> dict[str, float]:
@@ -105,7 +119,7 @@ def main() -> None:
             board=board.meta.get("recipe"),
             defenses=len(board.defenses),
             attacks=len(board.attacks),
-            modes=len(board.modes),
+            difficulties=len(board.difficulties),
             runs=sum(len(cell.values) for cell in board.cells),
             page_mb=len(text.encode()) / 2**20,
             json_mb=len(to_json([board]).encode()) / 2**20,

@@ -23,7 +23,7 @@ def main() -> None:
     model = grb.train("gcn", dataset, seed=0, epochs=60)
     print(f"{'no attack':<16} {grb.evaluate(model, dataset)}")
     for rule in (random_edges, defective_edges, most_confident):
-        attack = FGSM(epsilon=0.05, n_epoch=50, edges=rule)
+        attack = FGSM(step_size=0.05, steps=50, edges=rule)
         result = grb.run_attack(attack, model, dataset, mode="full")
         print(f"{rule.__name__:<16} {grb.evaluate(model, dataset, result)}")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from grb.evaluator.matrix import CLEAN, Board, Row, build_board
+from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
 
 MODES = ("easy", "medium", "hard", "full")
 HOSTILE = (
@@ -36,7 +36,7 @@ def made_board(
     defenses: Sequence[str] = ("gcn+ln", "gcn", "gat", "mlp"),
     attacks: Sequence[str] = ("tdgia", "fgsm", "rnd"),
     *,
-    modes: Sequence[str] = MODES,
+    difficulties: Sequence[str] = MODES,
     white_box: Sequence[str] = ("pgd",),
     repeats: int = 3,
     victims: int = 1,
@@ -52,7 +52,7 @@ def made_board(
     """Earlier defenses are more robust, earlier attacks stronger, harder targets harder to attack."""
     draw = np.random.default_rng(seed)
     rows = []
-    for mode_place, mode in enumerate(modes):
+    for mode_place, difficulty in enumerate(difficulties):
         for place, defense in enumerate(defenses):
             for victim in range(victims):
                 clean = 0.9 - 0.02 * place
@@ -66,27 +66,32 @@ def made_board(
                     for repeat in range(count):
                         bits = draw.random(targets) < max(0.05, clean - loss)
                         changed = 0.0 if attack == CLEAN else min(1.0, loss + 0.02)
-                        facts = _facts(attack, defense, mode, knowledge, repeat, victim)
+                        metadata = _metadata(attack, defense, difficulty, knowledge, repeat, victim)
                         rows.append(
-                            Row(
+                            Run(
                                 attack,
                                 defense,
-                                mode,
+                                difficulty,
                                 repeat,
                                 victim,
                                 float(bits.mean()),
                                 changed,
                                 knowledge,
                                 bits,
-                                facts,
+                                metadata,
                             )  # type: ignore[arg-type]
                         )
-    table = {(attack, defense, mode): (61.25, 1.5) for attack in attacks for defense in defenses for mode in modes}
-    board = build_board(
+    table = {
+        (attack, defense, difficulty): (61.25, 1.5)
+        for attack in attacks
+        for defense in defenses
+        for difficulty in difficulties
+    }
+    board = board_from_runs(
         rows,
         dataset=dataset,
         scenario=scenario,
-        modes=modes,
+        difficulties=difficulties,
         paper=table if paper else None,
         meta={
             "title": f"{scenario} on {dataset}",
@@ -102,9 +107,9 @@ def made_board(
     return replace(board, flags=tuple(flags))
 
 
-def _facts(attack: str, defense: str, mode: str, knowledge: str, repeat: int, victim: int) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "score": key("score", attack, defense, mode, knowledge, repeat, victim),
+def _metadata(attack: str, defense: str, difficulty: str, knowledge: str, repeat: int, victim: int) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "score": key("score", attack, defense, difficulty, knowledge, repeat, victim),
         "victim": key("fit", defense, victim),
         "victim_seed": victim,
         "victim_seconds": 1.25,
@@ -114,10 +119,10 @@ def _facts(attack: str, defense: str, mode: str, knowledge: str, repeat: int, vi
         "victim_spec": {"name": defense, "params": {"epochs": 30}},
     }
     if attack == CLEAN:
-        return facts
+        return metadata
     own = (defense, victim) if knowledge == "white-box" else ()
-    return facts | {
-        "attack": key("attack", attack, mode, repeat, *own),
+    return metadata | {
+        "attack": key("attack", attack, difficulty, repeat, *own),
         "attack_seed": repeat,
         "attack_seconds": 0.5 + repeat,
         "attack_megabytes": 300.0,

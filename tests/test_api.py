@@ -189,3 +189,20 @@ def test_a_class_in_place_of_a_name_and_a_device_that_is_not_there_are_refused()
         for load in (grb.load_dataset, grb.Dataset):
             with pytest.raises(UnknownName, match=f"no dataset '{name}'"):
                 load(name)  # type: ignore[arg-type]
+
+
+def test_metrics_come_by_name_with_the_primary_one_first() -> None:
+    made = dataset()
+    model = grb.train("gcn", made, **SMALL)
+    found = grb.evaluate(model, made, metrics="macro-f1,recall:1")
+    assert list(found) == ["accuracy", "macro-f1", "recall:1"] and found["accuracy"] == grb.evaluate(model, made)
+    assert str(found).splitlines()[0].startswith(f"accuracy: easy {found['accuracy']['easy']:.4f}  medium ")
+    assert list(grb.evaluate(model, made, metrics=[])) == ["accuracy"]
+    edit = GraphEdit(n=N, drop=made.graph.adj.edges())
+    assert grb.evaluate(model, made, edit, metrics=["auroc"])["accuracy"] == grb.evaluate(model, made, edit)
+
+
+def test_a_misspelt_argument_of_evaluate_is_answered() -> None:
+    made = dataset()
+    with pytest.raises(DataError, match="evaluate has no argument 'metric'; it has model, dataset, edit and metrics"):
+        grb.evaluate(grb.train("gcn", made, **SMALL), made, metric="auroc")  # type: ignore[call-overload]

@@ -31,7 +31,7 @@ from grb.leaderboard import export
 from grb.pipeline import Limits, Store, bundle, plan_study, run
 from grb.pipeline.card import read_card
 from grb.pipeline.recipe import parse_recipe, read_recipe
-from grb.pipeline.results import board
+from grb.pipeline.results import build_board
 from grb.taxonomy.read import read_groups, read_models, read_profiles
 from grb.trainer.checkpoint import load_model, save_model
 
@@ -197,7 +197,7 @@ def _records(folder: Path) -> dict[str, Reader]:
     store = Store(folder / "store")
     assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
     bundle.pack(store, folder / "bundle.zip")
-    (folder / "board.json").write_text(export.to_json([board(study, store)]))
+    (folder / "board.json").write_text(export.to_json(build_board(study, store)))
     record = next(store.path.glob("records/*/*.json"))
     return {
         "record": Reader(record, lambda path: list(Store(path).records()), store.path),

@@ -23,9 +23,16 @@ def test_import_grb_imports_nothing_heavy() -> None:
     assert imported_after("import grb; grb.__version__; dir(grb)") == set()
 
 
-@pytest.mark.parametrize("module", ["grb.catalogue", "grb.errors", "grb.dataset", "grb.dataset.registry"])
+@pytest.mark.parametrize(
+    "module", ["grb.catalogue", "grb.names", "grb.threat", "grb.errors", "grb.dataset", "grb.dataset.registry"]
+)
 def test_names_and_places_need_nothing_heavy(module: str) -> None:
     assert imported_after(f"import {module}") == set()
+
+
+def test_names_of_metrics_are_read_without_torch_and_without_running_code() -> None:
+    code = "from grb.metric.names import Metric; print(Metric.parse('no_such_module:thing'), Metric.parse('recall:1'))"
+    assert imported_after(code) <= {"numpy"}
 
 
 def test_training_needs_no_graph_library_and_no_plots() -> None:

@@ -16,10 +16,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    f1_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 from grb import metric
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 
 LEADERBOARDS = Path(__file__).resolve().parents[2] / "shared" / "reference" / "grb_leaderboards.csv"
 EXAMPLES = settings(max_examples=300, deadline=None)
@@ -78,16 +86,6 @@ def test_f1_by_hand() -> None:
     assert metric.f1([[1, 0], [0, 0]], [[1, 0], [1, 0]], average="macro") == pytest.approx(1 / 3)
     assert metric.f1([[1, 0], [0, 0]], [[1, 0], [1, 0]]) == pytest.approx(2 / 3)
     assert metric.f1(np.zeros((3, 2)), np.zeros((3, 2))) == 0.0
-
-
-@pytest.mark.parametrize("average", ["micro", "macro"])
-@EXAMPLES
-@given(data=st.data(), n=st.integers(1, 25), columns=st.sampled_from([None, 2, 4]))
-def test_f1_equals_scikit_learn(average: Any, data: st.DataObject, n: int, columns: int | None) -> None:
-    shape, top = (n, 5) if columns is None else ((n, columns), 1)
-    pred, y = (data.draw(hnp.arrays(int, shape, elements=st.integers(0, top))) for _ in range(2))
-    expected = f1_score(y, pred, average=average, zero_division=0)
-    assert metric.f1(pred, y, average=average) == pytest.approx(expected, abs=1e-12)
 
 
 # AUROC
@@ -171,6 +169,187 @@ def test_complete_multi_label_auroc_equals_scikit_learn() -> None:
     generator = np.random.default_rng(0)
     scores, y = generator.random((40, 7)).round(1), generator.integers(0, 2, size=(40, 7))
     assert metric.auroc(scores, y) == pytest.approx(roc_auc_score(y, scores, average="macro"), abs=1e-12)
+
+
+# decisions against scikit-learn
+
+
+def decisions_and_labels(data: st.DataObject, n: int, columns: int | None) -> tuple[np.ndarray, np.ndarray]:
+    shape, top = ((n,), 5) if columns is None else ((n, columns), 1)
+    pred, y = (data.draw(hnp.arrays(int, shape, elements=st.integers(0, top))) for _ in range(2))
+    return pred, y
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("precision", precision_score), ("recall", recall_score), ("f1", f1_score)]
+)
+@EXAMPLES
+@given(data=st.data(), n=st.integers(1, 25), columns=st.sampled_from([None, 2, 4]), label=st.integers(0, 1))
+def test_decisions_equal_scikit_learn(
+    ours: str, theirs: Any, data: st.DataObject, n: int, columns: int | None, label: int
+) -> None:
+    pred, y = decisions_and_labels(data, n, columns)
+    function = getattr(metric, ours)
+    for average in ("micro", "macro"):
+        expected = theirs(y, pred, average=average, zero_division=0)
+        assert function(pred, y, average=average) == pytest.approx(expected, abs=1e-12)
+        assert metric.get(f"{average}-{ours}")(np.zeros((n, 6)), pred, y) == function(pred, y, average=average)
+    alone = theirs(y, pred, labels=[label], average="macro", zero_division=0)
+    assert function(pred, y, label=label) == pytest.approx(alone, abs=1e-12)
+    assert metric.get(f"{ours}:{label}")(np.zeros((n, 6)), pred, y) == function(pred, y, label=label)
+
+
+@EXAMPLES
+@given(data=st.data(), n=st.integers(1, 25), columns=st.sampled_from([None, 2, 4]))
+def test_accuracies_equal_scikit_learn(data: st.DataObject, n: int, columns: int | None) -> None:
+    pred, y = decisions_and_labels(data, n, columns)
+    logits = np.zeros((n, 6))
+    assert metric.get("accuracy")(logits, pred, y) == pytest.approx(accuracy_score(y, pred), abs=1e-12)
+    pairs = [(y, pred)] if columns is None else list(zip(y.T, pred.T, strict=True))
+    with warnings.catch_warnings():  # scikit-learn warns of predicted classes that y does not have
+        warnings.simplefilter("ignore")
+        expected = np.mean([balanced_accuracy_score(*pair) for pair in pairs])
+    assert metric.get("balanced-accuracy")(logits, pred, y) == pytest.approx(expected, abs=1e-12)
+
+
+def test_missing_labels_are_skipped_in_every_metric_of_decisions() -> None:
+    pred, y = np.array([[1, 0], [1, 1], [0, 1]]), np.array([[1, np.nan], [0, 1], [np.nan, 1]])
+    # known cells: (1,1), (1,0), (1,1), (1,1)
+    assert (metric.precision(pred, y), metric.recall(pred, y)) == (0.75, 1.0)
+    assert metric.accuracy(pred, y) == pytest.approx(2 / 3)
+    # column 0: recalls 1 and 0; column 1: only positives, found
+    assert metric.balanced_accuracy(pred, y) == 0.75
+    with pytest.raises(DataError, match="at least one known label"):
+        metric.f1([[1]], [[np.nan]])
+
+
+# average precision
+
+
+@EXAMPLES
+@given(st.data(), st.integers(1, 30))
+def test_binary_average_precision_equals_scikit_learn(data: st.DataObject, n: int) -> None:
+    few = st.sampled_from([0.0, -0.0, 0.25, 0.25 + 1e-7, 0.5, 1.0])
+    scores = data.draw(hnp.arrays(float, n, elements=few | st.floats(-1e6, 1e6)))
+    y = data.draw(hnp.arrays(int, n, elements=st.integers(0, 1)).filter(np.any))
+    two_columns = np.column_stack([-scores, scores])
+    assert metric.average_precision(two_columns, y) == pytest.approx(average_precision_score(y, scores), abs=1e-12)
+
+
+@EXAMPLES
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.booleans())
+def test_ranking_metrics_of_logits_equal_scikit_learn_on_probabilities(seed: int, classes: int, several: bool) -> None:
+    generator = np.random.default_rng(seed)
+    logits = generator.integers(-3, 4, size=(30, classes)) / 2
+    if several:
+        y = generator.permuted(np.arange(30 * classes).reshape(30, classes) // classes % 2, axis=0)
+        truth, chances = y, logits
+    else:
+        y = generator.permutation(np.arange(30) % classes)
+        truth = np.eye(classes, dtype=int)[y]
+        # rounded, because equal probabilities differ in their last bits
+        chances = np.round(np.exp(logits) / np.exp(logits).sum(1, keepdims=True), 12)
+    decided = np.zeros_like(y)
+    used = [1] if classes == 2 and not several else range(classes)
+    for name, theirs in {"auroc": roc_auc_score, "average-precision": average_precision_score}.items():
+        own = [theirs(truth[:, k], chances[:, k]) for k in range(classes)]
+        for k in range(classes):
+            assert metric.get(f"{name}:{k}")(logits, decided, y) == pytest.approx(own[k], abs=1e-9)
+        assert metric.get(name)(logits, decided, y) == pytest.approx(np.mean([own[k] for k in used]), abs=1e-9)
+
+
+@EXAMPLES
+@given(hnp.arrays(float, st.tuples(st.integers(1, 9), st.integers(2, 6)), elements=st.floats(-15, 15)))
+def test_log_odds_are_the_log_odds_of_softmax(logits: np.ndarray) -> None:
+    powers = np.exp(logits)
+    others = powers.sum(1, keepdims=True) - powers
+    expected = np.log(powers) - np.log(np.maximum(others, 1e-300))
+    close = others > 1e-6 * powers  # elsewhere the reference cancels
+    assert metric.log_odds(logits)[close] == pytest.approx(expected[close], abs=1e-6)
+
+
+def test_log_odds_do_not_saturate_and_stay_finite() -> None:
+    assert np.diff(metric.log_odds([[50.0, 0.0, 0.0], [60.0, 0.0, 0.0], [900.0, 0.0, 0.0]])[:, 0]).min() > 9
+    assert np.isfinite(metric.log_odds([[np.inf, 0.0], [-np.inf, np.inf], [-np.inf, -np.inf]])).all()
+
+
+# names
+
+
+def test_an_item_without_a_valid_prediction_is_wrong_in_every_metric() -> None:
+    """Changing a right prediction into NaN never helps, whatever the metric."""
+    logits = np.array([[3.0, 0, 0], [0, 2.0, 0], [0, 0, 1.0], [2.0, 1.0, 0], [0.0, 1.5, 0.5], [0.0, 0.5, 1]])
+    y = np.array([0, 1, 2, 0, 1, 2])
+    broken = logits.copy()
+    broken[2, 0] = np.nan
+    for name in (
+        *(name for name in metric.METRICS if name not in ("f1", "precision", "recall")),
+        "recall:2",
+        "auroc:2",
+    ):
+        each = metric.get(name)
+        assert each(logits, logits.argmax(1), y) == 1.0
+        value = each(broken, np.where(np.isnan(broken).any(1), -1, broken.argmax(1)), y)
+        # an item that is predicted for no class makes no class less precise
+        assert value == 1.0 if name == "macro-precision" else value < 1.0, name
+    several = np.eye(3)[y]
+    decided = np.where(np.isnan(broken), False, broken == broken.max(1, keepdims=True))
+    for name in ("accuracy", "balanced-accuracy", "micro-f1", "macro-f1", "auroc", "average-precision"):
+        assert metric.get(name)(broken, decided, several) < metric.get(name)(logits, several, several) == 1.0, name
+
+
+def test_an_all_negative_item_with_nan_is_not_right() -> None:
+    assert metric.get("accuracy")([[np.nan, -1.0]], [[0, 0]], [[0, 0]]) == 0.0
+
+
+def test_names_are_read_in_any_spelling() -> None:
+    assert [metric.get(name).name for name in ("Micro_F1", "ROC-AUC", " recall:01", "ap:0")] == [
+        "micro-f1",
+        "auroc",
+        "recall:1",
+        "average-precision:0",
+    ]
+    assert list(metric.get_all("recall:1, auroc,recall:1")) == ["recall:1", "auroc"]
+    assert all(each.name == name and each.description for name, each in metric.METRICS.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("acuracy", "Did you mean 'accuracy'?"),
+        ("recal:1", "Did you mean 'recall'?"),
+        ("", "no metric ''"),
+        ("f1", "needs a class, as in f1:1, or is micro-f1 or macro-f1"),
+        ("accuracy:1", "takes no class"),
+        ("recall:x", "names the class 'x', but a whole number"),
+        ("recall:-1", "names the class '-1', but a whole number"),
+        ("recall:", "names the class '', but a whole number"),
+        ("no_such_module:thing", "module 'no_such_module', which cannot be found"),
+        ("math:nothing", "which module 'math' does not have"),
+        ("math:pi", "is a float, but a name or a function"),
+    ],
+)
+def test_names_that_are_none_are_refused(name: str, sentence: str) -> None:
+    with pytest.raises(GRBError) as caught:
+        metric.get(name)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_function_is_a_metric() -> None:
+    def ours(logits: Any, decisions: Any, labels: Any) -> float:
+        return float(len(labels))
+
+    made = metric.get(ours)
+    assert made.is_custom and made.name.endswith("ours") and made(np.zeros((3, 2)), [0] * 3, [0] * 3) == 3.0
+
+    def other(logits: Any, decisions: Any, labels: Any) -> float:
+        return 0.0
+
+    other.__qualname__ = ours.__qualname__
+    with pytest.raises(DataError, match="two different functions"):
+        metric.get_all([ours, other])
+    with pytest.raises(DataError, match="is a int, but a name or a function"):
+        metric.get(5)  # type: ignore[arg-type]
 
 
 # leaderboard summaries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -46,14 +47,40 @@ def test_extra_is_declared(extra):
     assert extra in (metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or [])
 
 
-def test_constraints_pin_every_core_dependency():
-    def name(line: str) -> str:
-        return re.split(r"[^A-Za-z0-9._-]", line.strip(), maxsplit=1)[0].lower().replace("_", "-")
+def declared() -> dict[str, list[str]]:
+    """Names of the packages that pyproject.toml asks for, by extra; those of everybody under an empty name."""
+    tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {extra: [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines[extra]] for extra in lines}
 
-    core = {name(line) for line in metadata.requires(DISTRIBUTION) or [] if "extra ==" not in line}
+
+def test_constraints_pin_every_core_dependency():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pinned = {name(line) for line in lines if "==" in line and not line.startswith("#")}
-    assert core <= pinned
+    pinned = {line.partition("==")[0].lower() for line in lines if "==" in line and not line.startswith("#")}
+    assert {name.lower().replace("_", "-") for name in declared()[""]} <= pinned
+
+
+def imported_by_the_package() -> set[str]:
+    """Top-level names of all modules that some file of the package imports, through ``errors.require`` too."""
+    found = set()
+    for path in (ROOT / "src" / "grb").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require":
+                found |= {each.value.partition(".")[0] for each in node.args[:1] if isinstance(each, ast.Constant)}
+    return found
+
+
+def test_every_declared_dependency_is_imported_somewhere():
+    for_working_on_it = {"dev", "docs", "all"}
+    names = [name for extra, each in declared().items() if extra not in for_working_on_it for name in each]
+    modules = {"scikit-learn": "sklearn", "PyYAML": "yaml"}
+    imported = imported_by_the_package()
+    assert len(names) > 12 and [name for name in names if modules.get(name, name) not in imported] == []
 
 
 def test_importing_grb_is_silent_and_loads_neither_optional_packages_nor_paper_era_paths():
@@ -133,7 +160,7 @@ def test_sdist_and_wheel_install_in_a_clean_environment(tmp_path):
     assert str(tmp_path / "new") in where
     assert call(grb_command, "--version", env=home) == call(python, "-m", "grb", "--version", env=home)
     assert "grb-cora" in call(grb_command, "ls", "recipes", env=home)
-    call(grb_command, "taxonomy", "analyse", "--published", "transductive", "--draws", "9", env=home)
+    call(grb_command, "taxonomy", "analyse", "transductive", "--n-bootstrap", "9", env=home)
     call(grb_command, "reproduce", "synth-tiny", "--quick", "--store", "results", "--workers", "1", env=home)
     call(grb_command, "leaderboard", "build", "results", "-o", "page.html", env=home)
     assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from grb.catalogue import preset
 from grb.errors import BudgetError, DataError, UnknownName
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
-from grb.threat import TOLERANCE, Injection, Modification, injected_degrees, injection_table
+from grb.threat import TOLERANCE, Change, Injection, Modification, injected_degrees, injection_table, threat_from_dict
 
 N, D = 6, 2
 FREE = Injection(nodes=2, edges_per_node=3, feature_range=(-0.5, 0.9))
@@ -191,7 +192,7 @@ def test_preset_names() -> None:
     assert Injection.preset("synth-tiny", "full").nodes == sum(
         Injection.preset("synth-tiny", mode).nodes for mode in ("easy", "medium", "hard")
     )
-    with pytest.raises(UnknownName, match=r"'grb-corra'\. Did you mean 'grb-cora'\? Give an Injection"):
+    with pytest.raises(UnknownName, match=r"'grb-corra'\. Did you mean 'grb-cora'\? Give a custom Injection"):
         Injection.preset("grb-corra", "full")
     with pytest.raises(UnknownName, match="Allowed: easy, medium, hard, full"):
         Injection.preset("grb-cora", "impossible")
@@ -469,3 +470,51 @@ def test_a_modification_is_allowed_exactly_when_a_slow_count_says_so(
         used = threat.check(graph, made)
         assert used["edges"] == made.add.shape[1] + made.drop.shape[1]
         graph.apply(made)
+
+
+@pytest.mark.parametrize(
+    "threat",
+    [
+        Injection(5, 3, (-1.0, 0.5)),
+        Modification(edge_ratio=0.1),
+        Modification(edges=7, allow=frozenset({"add"}), per_node=0.5),
+        Modification(edges=7, feature_nodes=2, feature_range=(0.0, 1.0), allow_isolate=False),
+    ],
+)
+def test_a_threat_model_comes_back_from_its_values(threat: Any) -> None:
+    again = threat_from_dict(json.loads(json.dumps(threat.to_dict())))
+    assert type(again) is type(threat)
+    assert {**vars(again), "allow": None} == {**vars(threat), "allow": None}
+    assert set(getattr(again, "allow", ())) == set(getattr(threat, "allow", ()))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"kind": "theft"},
+        {"kind": "injection"},
+        {"kind": "injection", "nodes": "a", "edges_per_node": 1, "feature_range": [0, 1]},
+        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": [0]},
+        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": 5},
+        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": ["a", "b"]},
+        {"kind": "modification", "edges": 1, "edge_ratio": 0.1},
+        {"kind": "modification", "edges": 1, "allow": 5},
+        {"kind": "modification", "edges": 1, "colour": "red"},
+    ],
+)
+def test_no_threat_model_comes_of_anything_else(values: dict[str, Any]) -> None:
+    with pytest.raises(DataError):
+        threat_from_dict(values)
+
+
+def test_the_values_of_a_threat_model_leave_defaults_out() -> None:
+    assert Injection(3, 2, (0.0, 1.0)).to_dict() == {
+        "kind": "injection",
+        "nodes": 3,
+        "edges_per_node": 2,
+        "feature_range": [0.0, 1.0],
+    }
+    assert Modification(edges=7).to_dict() == {"kind": "modification", "edges": 7}
+    both: frozenset[Change] = frozenset({"drop", "add"})
+    assert Modification(edge_ratio=0.1, allow=both).to_dict()["allow"] == ["add", "drop"]

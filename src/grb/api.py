@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import nn
 
-from grb import metric
 from grb.attack.base import Attack, AttackContext, AttackResult, Knowledge, Step
 from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack, default_threat
-from grb.dataset import DIFFICULTIES, Dataset
+from grb.dataset import Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
-from grb.graph import GraphEdit
-from grb.model.base import GraphModel, check_logits, check_task, predict
-from grb.model.build import for_task
+from grb.evaluator.scoring import Edit, Metrics, score
+from grb.model.base import GraphModel, check_task
+from grb.names import ModelName
 from grb.threat import Threat
 from grb.trainer import Epoch, Fit
 
@@ -32,6 +31,19 @@ class Scores(dict[str, float]):
 
     def __str__(self) -> str:
         return "  ".join(f"{name} {100 * value:.2f}" for name, value in self.items())
+
+
+class MetricScores(dict[str, Scores]):
+    """Scores by metric; prints one line of fractions per metric.
+
+    >>> print(MetricScores(accuracy=Scores(easy=0.5, full=0.75), auroc=Scores(easy=1.0, full=0.875)))
+    accuracy: easy 0.5000  full 0.7500
+    auroc: easy 1.0000  full 0.8750
+    """
+
+    def __str__(self) -> str:
+        lines = ("  ".join(f"{key} {value:.4f}" for key, value in scores.items()) for scores in self.values())
+        return "\n".join(f"{name}: {line}" for name, line in zip(self, lines, strict=True))
 
 
 def train(
@@ -56,8 +68,8 @@ def train(
             models`` shows all.
         dataset: From :func:`load_dataset` or ``Dataset.from_...``. Where it has graphs to classify, ``gin`` means
             ``gin-pool``, whose rows are pooled over every graph, and ``dataset.with_split(3)`` is fold 3.
-        seed: Of weights and dropout.
-        epochs: At most so many instead of the preset.
+        seed: Random seed of weights and dropout.
+        epochs: Maximum number of epochs instead of the preset.
         patience: Epochs without a better validation score before stopping, instead of the preset.
         lr: Learning rate of Adam instead of the preset.
         train_mode: ``inductive`` (no test node is seen) or ``transductive`` (no test label is seen).
@@ -106,11 +118,23 @@ def train_with_history(
     if dataset.task == "graph" and train_mode == "transductive":
         raise DataError(f"train_mode is 'transductive', but the graphs of '{dataset.name}' are separate; leave it out")
     view = dataset.defender_view() if train_mode == "inductive" else dataset.transductive_view()
-    defense = build_defense(for_task(model, dataset.task), dataset.name, device=device, on_epoch=on_epoch, **changes)
+    defense = build_defense(
+        ModelName.parse(model).for_task(dataset.task), dataset.name, device=device, on_epoch=on_epoch, **changes
+    )
     return defense.fit_with_history(view, seed=seed)
 
 
-def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult | None = None) -> Scores:
+@overload
+def evaluate(model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: None = None) -> Scores: ...
+
+
+@overload
+def evaluate(model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: Metrics) -> MetricScores: ...
+
+
+def evaluate(
+    model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: Metrics | None = None, **unknown: Any
+) -> Scores | MetricScores:
     """Accuracy (micro-F1 for several labels per node) on each difficulty, every test node met in the whole graph.
 
     Where graphs are classified, the share of test graphs that get their label.
@@ -119,33 +143,24 @@ def evaluate(model: nn.Module, dataset: Dataset, edit: GraphEdit | AttackResult 
         model: A trained model.
         dataset: The dataset with true labels.
         edit: Applied to the graph first; scores are those under attack then. An attack's result is taken as its edit.
+        metrics: Names (:mod:`grb.metric.names`), functions of (logits, decisions, labels), or names joined by commas.
+        unknown: Refused with the arguments that exist.
+
+    Returns:
+        Score per difficulty; with ``metrics`` such scores per metric, accuracy or micro-F1 first.
+
+    >>> from grb.dataset import load_dataset
+    >>> dataset = load_dataset("synth-tiny")
+    >>> list(evaluate(train("mlp", dataset, epochs=2), dataset, metrics="auroc,recall:1"))
+    ['accuracy', 'auroc', 'recall:1']
     """
+    if unknown:
+        raise DataError(f"evaluate has no argument '{next(iter(unknown))}'; it has model, dataset, edit and metrics")
     _check_dataset(dataset)
-    if not isinstance(model, nn.Module):
-        raise DataError(
-            f"model is a {type(model).__name__}, but a trained model is needed; grb.load_model reads a file"
-        )
-    if isinstance(edit, AttackResult):
-        edit = edit.edit
-    if edit is not None and not isinstance(edit, GraphEdit):
-        raise DataError(
-            f"edit is a {type(edit).__name__}, but a GraphEdit or an attack's result is needed; "
-            "grb.GraphEdit.load reads a file"
-        )
-    check_task(model, dataset)
-    graph = dataset.graph if edit is None else dataset.graph.apply(edit)
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    logits = predict(model, graph.to(device)).cpu()
-    check_logits(model, logits, dataset)
-    names = [name for name in DIFFICULTIES if name in dataset.split.test and len(dataset.split.test[name])]
-    if not names:
-        raise DataError(f"dataset '{dataset.name}' has no test nodes to evaluate on")
-    scores = Scores()
-    for name in names:
-        ids = dataset.test_ids(name)
-        y = dataset.labels[ids]
-        scores[name] = metric.accuracy(logits[ids], y) if y.dim() == 1 else metric.f1(logits[ids] > 0, y)
-    return scores
+    found = score(model, dataset, edit, metrics=metrics or ())
+    if metrics is None:
+        return Scores(found.values[found.primary])
+    return MetricScores({name: Scores(values) for name, values in found.values.items()})
 
 
 def run_attack(
@@ -166,14 +181,14 @@ def run_attack(
     edges and at least one, or one injected node with three edges.
 
     Args:
-        attack: A name (``grb ls attacks``) with the papers' settings, or an attack of your own.
+        attack: A name (``grb ls attacks``) with the papers' settings, or a custom attack.
         model: The model whose gradients are used: the victim, or a surrogate. None for attacks without a model.
         dataset: Its test labels stay hidden from the attack.
         mode: Difficulty; the dataset's own if not given.
         threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty (for
             other datasets ``Injection.inferred``), and 5 % of the edges for a modification.
         knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
-        seed: Of all randomness.
+        seed: Random seed of the attack.
         on_step: Called after each step, for progress.
         params: For a named attack: ``iterations``, ``step``, or its own constructor's arguments.
 
@@ -204,7 +219,7 @@ def load_model(
     Args:
         source: A file that :func:`save_model` wrote; with a store ``dataset/defense``, e.g. ``grb-cora/gat+at``.
         store: Directory that ``grb run`` filled.
-        seed: Which training of the store.
+        seed: Random seed of the training.
     """
     from grb.trainer import checkpoint
 

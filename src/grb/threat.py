@@ -1,4 +1,4 @@
-"""What an attacker may do. Nobody polices himself: ``check`` counts, and refuses with the excess named.
+"""Threat models: what an attacker may do. ``check`` counts what an edit uses and refuses it, naming the excess.
 
 All limits are "at most". Undirected edges count once; an edge between two injected nodes counts at both of its ends.
 """
@@ -6,18 +6,18 @@ All limits are "at most". Undirected edges count once; an edge between two injec
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral
-from typing import Any, Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Literal
 
 from grb.catalogue import preset
 from grb.errors import BudgetError, DataError, UnknownName
-from grb.graph import Graph, GraphEdit
-from grb.graph.batching import alone, pieces
+
+if TYPE_CHECKING:  # a board shows threat models without torch
+    from torch import Tensor
+
+    from grb.graph import Graph, GraphEdit
 
 # float32 rounds 0.94 to 0.93999999762; a limit is kept if it is kept up to this (relative to limits above one)
 TOLERANCE = 1e-6
@@ -30,8 +30,8 @@ class Injection:
     """Append nodes with edges and features of the attacker's choice; the original graph stays as it is.
 
     Args:
-        nodes: Injected nodes at most.
-        edges_per_node: Edges of one injected node at most.
+        nodes: Maximum number of injected nodes.
+        edges_per_node: Maximum number of edges of one injected node.
         feature_range: Lowest and highest value of an injected feature.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
@@ -72,8 +72,18 @@ class Injection:
         nodes = max(math.floor(INFERRED_NODES * targets + 1e-9), min(targets, 1))
         return cls(nodes, min(INFERRED_EDGES, targets), feature_range)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, read back by :func:`threat_from_dict`."""
+        return _to_dict(self)
+
     def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
-        """Refuse an edit beyond the limits; otherwise tell what it used. In a collection every graph has the limits."""
+        """Refuse an edit beyond the limits, otherwise return the budget used; in a collection every graph has the limits.
+
+        Args:
+            graph: The graph before the attack.
+            edit: What the attack changes.
+            targets: Ids of the graphs under attack in a collection; None for all.
+        """
         if graph.ptr is not None:
             return check_each(self, graph, edit, targets)
         _check_basis(graph, edit)
@@ -99,8 +109,8 @@ class Injection:
             _check_range(edit.new_x, self.feature_range, "an injected feature")
         return {"nodes": edit.num_new, "edges": edit.add.shape[1], "most_edges_per_node": most}
 
-    def of_one(self, graph: Graph) -> Injection:
-        """The limits for one graph of a collection: these."""
+    def for_graph(self, graph: Graph) -> Injection:
+        """The limits for one graph of a collection, which are the same for every graph."""
         return self
 
 
@@ -112,11 +122,11 @@ class Modification:
     """Change edges among the original nodes and, if allowed, features of some of them.
 
     Args:
-        edges: Changed edges at most; or give ``edge_ratio``.
-        edge_ratio: Share of the graph's edges that may change.
+        edges: Maximum number of changed edges; or give ``edge_ratio``.
+        edge_ratio: Fraction of the graph's edges that may change.
         allow: ``add``, ``drop`` or both.
-        per_node: Share of its degree that may change at one node (rounded down); None for no such limit.
-        feature_nodes: Nodes whose features may change at most.
+        per_node: Fraction of its degree that may change at one node (rounded down); None for no such limit.
+        feature_nodes: Maximum number of nodes whose features may change.
         feature_range: Lowest and highest value of a changed feature; needed if features may change.
         allow_isolate: Whether a node may lose all its neighbours.
     """
@@ -145,12 +155,12 @@ class Modification:
 
     @classmethod
     def preset(cls, dataset: str, targets: int = 0, feature_range: tuple[float, float] | None = None) -> Modification:
-        """The share of edges that the GRB benchmark lets an attacker change, 5 % for every dataset.
+        """The fraction of edges that the GRB benchmark lets an attacker change, 5 % for every dataset.
 
         Args:
-            dataset: Whose range of features (Table 12) to take.
-            targets: Attacked nodes; the features of 5 % of so many, or of one, may change too.
-            feature_range: For a dataset that the papers do not have; without a range no feature may change.
+            dataset: Dataset whose feature range (Table 12) is used.
+            targets: Number of attacked nodes; the features of 5 % of that number, or of one node, may change too.
+            feature_range: Feature range of a dataset that the papers do not have; without a range no feature may change.
         """
         row = preset("modification")["default"]
         if feature_range is None:
@@ -170,8 +180,12 @@ class Modification:
         # the small term makes 5 % of 100 edges 5 although the product may be a hair below
         return math.floor(self.edge_ratio * graph.num_edges + 1e-9)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, read back by :func:`threat_from_dict`."""
+        return _to_dict(self)
+
     def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
-        """Refuse an edit beyond the limits; otherwise tell what it used. In a collection every graph has the limits."""
+        """Refuse an edit beyond the limits, as :meth:`Injection.check` does; otherwise return the budget used."""
         if graph.ptr is not None:
             return check_each(self, graph, edit, targets)
         _check_basis(graph, edit)
@@ -183,12 +197,11 @@ class Modification:
                     f"{pairs.shape[1]} edges: {kind}, but the threat model allows only {sorted(self.allow)}"
                 )
         _check_edges_exist(graph, edit)
-        changed = torch.cat([edit.add, edit.drop], dim=1)
-        count, budget = changed.shape[1], self.budget(graph)
+        count, budget = edit.add.shape[1] + edit.drop.shape[1], self.budget(graph)
         if count > budget:
             raise BudgetError(f"{count} edges are changed, but the threat model allows {budget}")
         if self.per_node is not None and count:
-            self._check_per_node(graph, changed)
+            self._check_per_node(graph, edit)
         if not self.allow_isolate and edit.drop.numel():
             _check_isolated(graph, edit)
         touched = 0 if edit.set_ids is None else len(edit.set_ids)
@@ -200,8 +213,8 @@ class Modification:
             _check_range(edit.set_x, self.feature_range, "a changed feature")
         return {"edges": count, "feature_nodes": touched}
 
-    def of_one(self, graph: Graph) -> Modification:
-        """The limits for one graph of a collection: its own share of edges, rounded down but never below one."""
+    def for_graph(self, graph: Graph) -> Modification:
+        """The limits for one graph of a collection: the fraction of its edges, rounded down but never below one."""
         if not self.edge_ratio:
             return self
         return replace(self, edges=max(1, self.budget(graph)), edge_ratio=None)
@@ -212,8 +225,8 @@ class Modification:
             return None
         return (graph.adj.degrees.double() * self.per_node + 1e-9).floor().long()
 
-    def _check_per_node(self, graph: Graph, changed: Tensor) -> None:
-        counts = torch.bincount(changed.flatten(), minlength=graph.n)
+    def _check_per_node(self, graph: Graph, edit: GraphEdit) -> None:
+        counts = _ends(edit.add, graph.n) + _ends(edit.drop, graph.n)
         limits = self.node_limits(graph)
         assert limits is not None
         over = (counts > limits).nonzero().flatten()
@@ -225,6 +238,43 @@ class Modification:
 
 
 Threat = Injection | Modification
+_KINDS: dict[str, type[Threat]] = {"injection": Injection, "modification": Modification}
+
+
+def _to_dict(threat: Threat) -> dict[str, Any]:
+    """The kind and all fields that are not at their default, so that a new limit without effect changes no record."""
+    values: dict[str, Any] = {"kind": type(threat).__name__.lower()}
+    for each in fields(threat):
+        value = getattr(threat, each.name)
+        if each.default is MISSING or value != each.default:
+            values[each.name] = value
+    for name, order in (("feature_range", list), ("allow", sorted)):
+        if values.get(name) is not None:
+            values[name] = order(values[name])
+    return values
+
+
+def threat_from_dict(values: Mapping[str, Any]) -> Threat:
+    """A threat model from the values of its ``to_dict()``; anything else is refused.
+
+    >>> threat_from_dict({"kind": "injection", "nodes": 3, "edges_per_node": 2, "feature_range": [0, 1]})
+    Injection(nodes=3, edges_per_node=2, feature_range=(0, 1))
+    """
+    given = dict(values)
+    kind = given.pop("kind", None)
+    if kind not in _KINDS:
+        raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
+    try:
+        if given.get("feature_range") is not None:
+            low, high = given["feature_range"]
+            given["feature_range"] = (low, high)
+        if "allow" in given:
+            given["allow"] = frozenset(given["allow"])
+        return _KINDS[kind](**given)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the threat model '{kind}' does not take these values: {error}") from None
 
 
 def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | None) -> dict[str, float]:
@@ -233,12 +283,15 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
     Args:
         threat: The limits of every graph.
         graph: The collection.
-        edit: Of it.
+        edit: An edit of the collection.
         targets: Ids of the graphs under attack; None for all.
     """
+    from grb.graph import Graph, GraphEdit
+    from grb.graph.batching import get_example, unbatch_edit
+
     _check_basis(graph, edit)
     try:
-        parts = pieces(graph, edit)
+        parts = unbatch_edit(graph, edit)
     except DataError as error:
         raise BudgetError(str(error)) from None
     allowed = None if targets is None else set(targets.tolist())
@@ -248,9 +301,9 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
             raise BudgetError(
                 f"graph {number} of the collection is changed, but it is not among the {len(allowed)} targets"
             )
-        own = alone(graph, number)
+        own = get_example(graph, number)
         try:
-            used.append(threat.of_one(own).check(own, part))
+            used.append(threat.for_graph(own).check(own, part))
         except BudgetError as error:
             raise BudgetError(f"in graph {number} of the collection {error}") from None
     nothing = threat.check(Graph(graph.adj, graph.x), GraphEdit(n=graph.n))
@@ -264,7 +317,12 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
 def injected_degrees(edit: GraphEdit) -> Tensor:
     """Edges of every injected node, [new]; one between two injected nodes counts for both."""
     ends = edit.add.flatten()
-    return torch.bincount(ends[ends >= edit.base] - edit.base, minlength=edit.num_new)
+    return (ends[ends >= edit.base] - edit.base).bincount(minlength=edit.num_new)
+
+
+def _ends(pairs: Tensor, n: int) -> Tensor:
+    """Number of the given edges at every node, [n] from [2, m]."""
+    return pairs.flatten().bincount(minlength=n)
 
 
 def injection_table(dataset: str) -> dict[str, Any]:
@@ -272,7 +330,7 @@ def injection_table(dataset: str) -> dict[str, Any]:
     tables = preset("injection")
     name = {"synth-cora": "grb-cora"}.get(dataset, dataset)
     if name not in tables:
-        raise UnknownName("preset of limits for dataset", dataset, tables, advice="Give an Injection(...) of your own.")
+        raise UnknownName("preset of limits for dataset", dataset, tables, advice="Give a custom Injection(...).")
     return dict(tables[name])
 
 
@@ -295,12 +353,12 @@ def _check_edges_exist(graph: Graph, edit: GraphEdit) -> None:
 
 
 def _check_isolated(graph: Graph, edit: GraphEdit) -> None:
-    lost, won = (torch.bincount(pairs.flatten(), minlength=graph.n) for pairs in (edit.drop, edit.add))
+    lost, gained = _ends(edit.drop, graph.n), _ends(edit.add, graph.n)
     before = graph.adj.degrees.long()
-    alone = ((before > 0) & (before - lost + won == 0)).nonzero().flatten()
-    if len(alone):
+    isolated = ((before > 0) & (before - lost + gained == 0)).nonzero().flatten()
+    if len(isolated):
         raise BudgetError(
-            f"node {int(alone[0])} loses all its neighbours, but the threat model has allow_isolate=False"
+            f"node {int(isolated[0])} loses all its neighbours, but the threat model has allow_isolate=False"
         )
 
 
@@ -313,7 +371,7 @@ def _check_limits(limits: tuple[float, float]) -> None:
 def _check_range(rows: Tensor, limits: tuple[float, float], what: str) -> None:
     if not rows.numel():
         return
-    if not torch.isfinite(rows).all():
+    if not rows.isfinite().all():
         raise BudgetError(f"{what} is NaN or infinite, but must be finite")
     low, high = float(rows.min()), float(rows.max())
     lowest, highest = limits[0] - _slack(limits[0]), limits[1] + _slack(limits[1])

@@ -14,11 +14,11 @@ from grb.errors import DataError, UnknownName
 @pytest.mark.parametrize(
     ("name", "dataset", "expected"),
     [
-        ("fgsm", "grb-cora", {"epsilon": 0.01, "n_epoch": 1000}),
-        ("pgd", "grb-flickr", {"epsilon": 0.01, "n_epoch": 2000}),
-        ("tdgia", "grb-aminer", {"lr": 0.01, "n_epoch": 5000, "inject_mode": "tdgia", "sequential_step": 0.2}),
-        ("speit", "grb-reddit", {"lr": 0.01, "n_epoch": 2000, "preset": "grb"}),
-        ("fgsm", "a dataset of my own", {"epsilon": 0.01, "n_epoch": 1000}),
+        ("fgsm", "grb-cora", {"step_size": 0.01, "steps": 1000}),
+        ("pgd", "grb-flickr", {"step_size": 0.01, "steps": 2000}),
+        ("tdgia", "grb-aminer", {"lr": 0.01, "steps": 5000, "inject_mode": "tdgia", "sequential_step": 0.2}),
+        ("speit", "grb-reddit", {"lr": 0.01, "steps": 2000, "preset": "grb"}),
+        ("fgsm", "a dataset of my own", {"step_size": 0.01, "steps": 1000}),
     ],
 )
 def test_settings_of_the_paper(name: str, dataset: str, expected: dict[str, Any]) -> None:
@@ -49,8 +49,8 @@ def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'iterations'") as refused:
         build_attack("fgsm", "grb-cora", iteration=3)
     assert "n_inject_max" not in str(refused.value)
-    with pytest.raises(UnknownName, match="parameter of attack 'fgsm'.*Did you mean 'epsilon'"):
-        build_attack("fgsm", "grb-cora", epsilom=1)
+    with pytest.raises(UnknownName, match="parameter of attack 'fgsm'.*Did you mean 'step_size'"):
+        build_attack("fgsm", "grb-cora", step_sizes=1)
 
 
 def test_limits_belong_to_the_threat_model() -> None:

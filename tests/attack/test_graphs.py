@@ -22,7 +22,7 @@ from grb.dataset.splits import Folds
 from grb.dataset.view import View
 from grb.errors import BudgetError, DataError
 from grb.graph import CSR, Graph, GraphEdit
-from grb.graph.batching import alone, joined, pieces
+from grb.graph.batching import batch_edits, get_example, unbatch_edit
 from grb.graph.edit import sparse_features
 from grb.model.base import predict
 from grb.model.pooled import Pooled, pooled
@@ -74,7 +74,7 @@ def test_every_attack_keeps_the_limits_of_every_graph(name: str) -> None:
         after = graph.apply(result.edit)
         assert not after.adj.crosses(after.owner) and after.num_graphs == 4
         for k in range(4):
-            before, now = alone(graph, k), alone(after, k)
+            before, now = get_example(graph, k), get_example(after, k)
             if k not in targets:
                 assert now.fingerprint() == before.fingerprint()
             elif name in MODIFICATIONS:
@@ -97,10 +97,10 @@ def test_a_budget_of_one_edge_against_all_flips(base: str) -> None:
     graph = random_collection(6, 4)
     model = victim(base)
     context = scene_of(graph, [*range(6)], model, Modification(edges=1))
-    found = pieces(graph, run_attack(attack_of("pr-bcd", 20), context, seed=0).edit)
+    found = unbatch_edit(graph, run_attack(attack_of("pr-bcd", 20), context, seed=0).edit)
     gains = []
     for k in range(6):
-        own = alone(graph, k)
+        own = get_example(graph, k)
         label = predict(model, own).argmax(1)
 
         def loss(edit: GraphEdit, own: Graph = own, label: Tensor = label) -> float:
@@ -125,8 +125,8 @@ def test_injected_features_beat_a_grid() -> None:
     model = pooled("gcn")(1, 3, hidden_features=[8], generator=torch.Generator().manual_seed(0)).eval()
     attack = build_attack("pgd", "mutag", iterations=60, step=0.05)
     result = run_attack(attack, scene_of(graph, [0, 1, 2], model, Injection(1, 1, (-1.0, 1.0))), seed=0)
-    for k, edit in pieces(graph, result.edit).items():
-        own = alone(graph, k)
+    for k, edit in unbatch_edit(graph, result.edit).items():
+        own = get_example(graph, k)
         label = predict(model, own).argmax(1)
         values = [
             float(nn.functional.cross_entropy(predict(model, own.apply(with_feature(edit, value))), label))
@@ -146,7 +146,7 @@ def test_a_graph_is_attacked_in_the_same_way_whatever_else_is() -> None:
     threat = Modification(edge_ratio=0.3)
     for name in ("rnd-edges", "dice", "pr-bcd"):
         alone_edit, all_edits = (
-            pieces(graph, run_attack(attack_of(name), scene_of(graph, targets, victim(), threat), seed=4).edit)[3]
+            unbatch_edit(graph, run_attack(attack_of(name), scene_of(graph, targets, victim(), threat), seed=4).edit)[3]
             for targets in ([3], [0, 3, 2])
         )
         assert same_edit(alone_edit, all_edits)
@@ -173,28 +173,28 @@ def test_the_whole_edit_is_checked_graph_by_graph() -> None:
     tight = Modification(edges=1)
     faults: dict[str, tuple[Threat, GraphEdit]] = {
         "joins two graphs": (tight, GraphEdit(n=graph.n, add=torch.tensor([[a], [b]]))),
-        "graph 1 of the collection is changed, but": (tight, joined(graph, {1: some_flips(graph, 1, 1)})),
-        "in graph 2 of the collection 2 edges are changed": (tight, joined(graph, {2: some_flips(graph, 2, 2)})),
+        "graph 1 of the collection is changed, but": (tight, batch_edits(graph, {1: some_flips(graph, 1, 1)})),
+        "in graph 2 of the collection 2 edges are changed": (tight, batch_edits(graph, {2: some_flips(graph, 2, 2)})),
         "in graph 0 of the collection 2 nodes are injected": (
             Injection(1, 2, (0.0, 1.0)),
-            joined(graph, {0: injected(alone(graph, 0), 2)}),
+            batch_edits(graph, {0: injected(get_example(graph, 0), 2)}),
         ),
         "in graph 0 of the collection an injected feature is 2": (
             Injection(1, 2, (0.0, 1.0)),
-            joined(graph, {0: injected(alone(graph, 0), 1, 2.0)}),
+            batch_edits(graph, {0: injected(get_example(graph, 0), 1, 2.0)}),
         ),
     }
     for words, (threat, edit) in faults.items():
         with pytest.raises(BudgetError, match=words):
             threat.check(graph, edit, targets)
-    used = tight.check(graph, joined(graph, {k: some_flips(graph, k, 1) for k in (0, 2)}), targets)
+    used = tight.check(graph, batch_edits(graph, {k: some_flips(graph, k, 1) for k in (0, 2)}), targets)
     assert used == {"graphs": 2, "edges": 2, "feature_nodes": 0, "most_edges_per_graph": 1}
     empty = GraphEdit(n=graph.n)
     assert Injection(1, 2, (0, 1)).check(graph, empty)["graphs"] == 0 == tight.check(graph, empty, targets)["edges"]
 
 
 def some_flips(graph: Graph, number: int, count: int) -> GraphEdit:
-    own = alone(graph, number)
+    own = get_example(graph, number)
     pairs = torch.tensor(list(itertools.combinations(range(own.n), 2))[:count]).T
     present = own.adj.has(pairs)
     return GraphEdit(n=own.n, add=pairs[:, ~present], drop=pairs[:, present])
@@ -220,7 +220,7 @@ def test_an_attack_that_overspends_in_one_graph_is_refused() -> None:
 
 
 def fits(graph: Graph, number: int) -> bool:
-    own = alone(graph, number)
+    own = get_example(graph, number)
     return own.n > 1 and not bool(own.adj.has(torch.tensor([[0], [own.n - 1]])))
 
 
@@ -254,9 +254,9 @@ def test_default_limits_are_per_graph() -> None:
     assert default_threat(attack_of("pgd"), dataset, "full") == Injection(1, 3, dataset.feature_range)
     threat = default_threat(attack_of("fga"), dataset, "full")
     assert isinstance(threat, Modification) and threat.edge_ratio == 0.05
-    own = alone(dataset.graph, 0)
-    assert threat.of_one(own).budget(own) == max(1, own.num_edges // 20)
-    assert Modification(edge_ratio=0.0).of_one(own).budget(own) == 0
+    own = get_example(dataset.graph, 0)
+    assert threat.for_graph(own).budget(own) == max(1, own.num_edges // 20)
+    assert Modification(edge_ratio=0.0).for_graph(own).budget(own) == 0
 
 
 def test_end_to_end_from_python() -> None:

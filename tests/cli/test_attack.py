@@ -11,7 +11,7 @@ from rich.console import Console
 from grb import GraphEdit, api, attack, evaluate, load_dataset, load_model, save_model, train
 from grb.attack.injection import FGSM, RND, TDGIA
 from grb.cli.attack import expected_steps
-from grb.cli.progress import reporter
+from grb.cli.progress import ProgressReporter
 from grb.errors import BudgetError
 from grb.threat import Injection
 
@@ -132,8 +132,8 @@ def test_saved_edit_passes_the_threat_check_and_is_what_eval_applies(grb, grb_js
         "knowledge": "white-box",
     }
     assert (meta["params"]["lr"], meta["params"]["n_epoch"], meta["torch"]) == (0.1, 3, torch.__version__)
-    scores = grb_json("eval", checkpoints[0], "--edit", tmp_path / "edit.npz")["scores"]
-    assert scores["edited"]["easy"] == run["victims"][0]["attacked"]
+    _, edited = grb_json("eval", checkpoints[0], tmp_path / "edit.npz")["results"]
+    assert edited["values"]["accuracy"]["easy"] == run["victims"][0]["attacked"]
     record = json.loads((tmp_path / "edit.json").read_text(), parse_constant=lambda word: pytest.fail(word))
     # three injected nodes are three rounds
     assert len(record["trace"]["loss"]) == len(record["trace"]["clean_labels_kept"]) == record["steps"] == 9
@@ -291,11 +291,11 @@ def test_interrupt_shows_what_was_finished(grb, monkeypatch, checkpoints):
 def test_eval_refuses_an_edit_of_another_dataset_and_warns_about_other_data(grb, checkpoints, tmp_path):
     edit = GraphEdit(n=load_dataset("synth-tiny").num_nodes)
     edit.save(tmp_path / "other.npz", dataset="grb-cora", fingerprint="0" * 64)
-    assert refusal(grb("eval", checkpoints[0], "--edit", tmp_path / "other.npz")).endswith(
+    assert refusal(grb("eval", checkpoints[0], tmp_path / "other.npz")).endswith(
         "was made for dataset 'grb-cora', but this is 'synth-tiny'; give the dataset it was made for with --dataset"
     )
     edit.save(tmp_path / "old.npz", dataset="synth-tiny", fingerprint="0" * 64)
-    done = grb("eval", checkpoints[0], "--edit", tmp_path / "old.npz")
+    done = grb("eval", checkpoints[0], tmp_path / "old.npz")
     assert done.exit_code == 0
     assert "was made for a 'synth-tiny' with another fingerprint" in done.stderr
 
@@ -312,17 +312,17 @@ def test_live_line_of_an_attack(monkeypatch):
     monkeypatch.setattr("grb.cli.progress.REDRAW", 0.0)
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=120, markup=False, color_system=None)
-    with reporter(console, 1) as progress:
+    with ProgressReporter(console, 1) as progress:
         progress.start("fgsm full seed 0", 20)
         progress.step(attack.Step(0.5, 0.75))
         progress.step(attack.Step(0.75, 0.8))
     assert "2/20  loss 0.750  kept 80.00  ETA 0:0" in stream.getvalue()
 
 
-def test_an_attack_of_unknown_length_still_gives_a_sign_of_life(monkeypatch):
-    monkeypatch.setattr("grb.cli.progress.SIGN_OF_LIFE", 0.0)
+def test_an_attack_of_unknown_length_still_gives_a_heartbeat(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.HEARTBEAT", 0.0)
     stream = io.StringIO()
-    with reporter(Console(file=stream, width=200), 1) as progress:
+    with ProgressReporter(Console(file=stream, width=200), 1) as progress:
         progress.start("own full seed 0", None)
         progress.step(attack.Step(0.5, 0.75))
     assert stream.getvalue() == "own full seed 0: step 1  loss 0.500  kept 75.00\n"

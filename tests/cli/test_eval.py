@@ -22,30 +22,66 @@ def checkpoint(tmp_path_factory):
 def test_the_checkpoint_knows_its_dataset(grb, grb_json, checkpoint):
     result = grb_json("eval", checkpoint)
     assert result["dataset"]["name"] == "synth-tiny"
-    assert result["scores"] == {"clean": evaluate(load_model(checkpoint), load_dataset("synth-tiny"))}
+    (clean,) = result["results"]
+    assert clean["values"] == {"accuracy": evaluate(load_model(checkpoint), load_dataset("synth-tiny"))}
     done = grb("eval", checkpoint, "--dataset", "synth-tiny")
     assert done.stdout.startswith("gcn on synth-tiny (synthetic): accuracy in %\n")
     assert done.stderr == ""
 
 
-def test_an_edit_is_applied_and_the_change_is_shown(grb, grb_json, checkpoint, tmp_path):
-    dataset = load_dataset("synth-tiny")
+def test_every_edit_is_applied_and_its_change_is_shown(grb, grb_json, checkpoint, tmp_path):
+    dataset, model = load_dataset("synth-tiny"), load_model(checkpoint)
     edges = dataset.graph.adj.edges()
-    edit = GraphEdit(n=dataset.num_nodes, drop=edges[:, ::2])
-    edit.save(tmp_path / "edit.npz")
-    result = grb_json("eval", checkpoint, "--edit", tmp_path / "edit.npz")
-    assert result["scores"]["edited"] == evaluate(load_model(checkpoint), dataset, edit)
-    assert result["edit"]["edges_dropped"] == edit.drop.shape[1]
-    done = grb("eval", checkpoint, "--edit", tmp_path / "edit.npz")
-    assert "change" in done.stdout
-    assert "limits of the edit were not checked here" in done.stderr
+    edits = [GraphEdit(n=dataset.num_nodes, drop=edges[:, ::2]), GraphEdit(n=dataset.num_nodes)]
+    files = [tmp_path / "half.npz", tmp_path / "none.npz"]
+    for edit, file in zip(edits, files, strict=True):
+        edit.save(file)
+    clean, half, none = grb_json("eval", checkpoint, *files)["results"]
+    assert [each["graph"] for each in (clean, half, none)] == ["clean", *map(str, files)]
+    assert half["values"]["accuracy"] == evaluate(model, dataset, edits[0])
+    assert half["edit"]["edges_dropped"] == edits[0].drop.shape[1] and clean["edit"] is None
+    assert none["values"] == clean["values"] and none["changed"]["full"] == 0.0 < half["changed"]["full"]
+    done = grb("eval", checkpoint, *files, "--difficulty", "easy,full")
+    table = [line.split() for line in done.stdout.splitlines() if line]
+    assert table[1] == ["graph", "easy", "full"]
+    assert [row[0] for row in table[3:]] == ["clean", "half.npz", "change", "none.npz", "change"]
+    drop = 100 * (half["values"]["accuracy"]["full"] - clean["values"]["accuracy"]["full"])
+    assert table[5][2] == f"{drop:+.2f}" and table[7] == ["change", "+0.00", "+0.00"]
+    assert "limits of the edits were not checked here" in done.stderr
+
+
+def test_metrics_are_chosen_by_name(grb, grb_json, checkpoint):
+    (clean,) = grb_json("eval", checkpoint, "--metrics", "recall:1,auroc", "-d", "synth-tiny")["results"]
+    assert clean["values"] == evaluate(
+        load_model(checkpoint), load_dataset("synth-tiny"), metrics=["recall:1", "auroc"]
+    )
+    assert list(clean["values"]) == ["accuracy", "recall:1", "auroc"]
+    lines = grb("eval", checkpoint, "--metrics", "recall:1").stdout.splitlines()
+    assert lines[1].split()[:2] == ["metric", "graph"] and lines[4].split()[:2] == ["recall:1", "clean"]
+    done = grb("eval", checkpoint, "--metrics", "recal:1")
+    assert done.exit_code == 2 and "Did you mean 'recall'?" in refusal(done)
+
+
+def test_a_custom_metric_is_shown_as_it_is(grb, checkpoint, tmp_path, monkeypatch):
+    (tmp_path / "my_metrics.py").write_text("def small(logits, decisions, labels):\n    return len(labels) / 1e6\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    lines = grb("eval", checkpoint, "--metrics", "my_metrics:small", "--difficulty", "full").stdout.splitlines()
+    targets = len(load_dataset("synth-tiny").test_ids("full"))
+    assert lines[0].endswith(": metrics in %, my_metrics:small as it is")
+    assert lines[4].split() == ["my_metrics:small", "clean", f"{targets / 1e6:.4g}"]
+
+
+def test_the_old_option_is_answered_with_the_new_spelling(grb, checkpoint):
+    done = grb("eval", checkpoint, "--edit", "edit.npz")
+    assert done.exit_code == 2
+    assert f"write `grb eval {checkpoint} edit.npz`" in refusal(done)
 
 
 def test_json_stays_json_beside_notes(grb, checkpoint, tmp_path):
     GraphEdit(n=load_dataset("synth-tiny").num_nodes).save(tmp_path / "edit.npz")
-    done = grb("eval", checkpoint, "--edit", tmp_path / "edit.npz", "--json")
-    scores = json.loads(done.stdout)["scores"]
-    assert scores["clean"] == scores["edited"]
+    done = grb("eval", checkpoint, tmp_path / "edit.npz", "--json")
+    clean, edited = json.loads(done.stdout)["results"]
+    assert clean["values"] == edited["values"]
 
 
 @pytest.mark.parametrize("what, wrong", [("features", (1, 0)), ("classes", (0, 1))])
@@ -76,7 +112,7 @@ def test_missing_and_foreign_files(grb, tmp_path, name, sentence):
 
 
 def test_missing_edit(grb, checkpoint, tmp_path):
-    done = grb("eval", checkpoint, "--edit", tmp_path / "no.npz")
+    done = grb("eval", checkpoint, tmp_path / "no.npz")
     assert done.exit_code == 2
     assert "no.npz" in refusal(done)
 

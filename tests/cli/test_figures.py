@@ -45,7 +45,7 @@ def test_formats(grb, boards_file, tmp_path, kind):
 def test_a_board_with_a_sweep_gets_the_figures_of_the_limits(grb, tmp_path):
     attacks = [f"{name} nodes={value}" for name in ("fgsm", "rnd") for value in (10, 20)]
     path = tmp_path / "boards.json"
-    path.write_text(to_json([made_board(attacks=attacks, modes=("full",), white_box=())]), encoding="utf-8")
+    path.write_text(to_json([made_board(attacks=attacks, difficulties=("full",), white_box=())]), encoding="utf-8")
     assert grb("figures", path, "-o", tmp_path / "out", "--dpi", "40").exit_code == 0
     names = sorted(each.name for each in (tmp_path / "out").iterdir())
     assert names == ["made-up-fig08-limits-models.png", "made-up-fig09-limits-attacks.png"]

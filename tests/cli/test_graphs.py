@@ -33,7 +33,7 @@ def test_train_saves_the_split_and_eval_finds_it(grb_json, tmp_path):
         load_dataset("synth-graphs").with_split(SPLIT),
     )
     assert run["scores"] == dict(expected)
-    assert grb_json("eval", file)["scores"]["clean"] == dict(expected)
+    assert grb_json("eval", file)["results"][0]["values"] == {"accuracy": dict(expected)}
 
 
 @pytest.mark.parametrize("attack", ["fga", "rnd"])
@@ -46,7 +46,8 @@ def test_attack_and_eval_agree_with_the_python_interface(grb_json, models, tmp_p
     attacked = evaluate(model, dataset, expected)["full"]
     assert run["budget"] == expected.budget and run["budget"]["graphs"] == dataset.num_test
     assert run["victims"][0]["attacked"] == attacked
-    assert grb_json("eval", models["gin"], "--edit", edit)["scores"]["edited"] == {"full": attacked}
+    _, edited = grb_json("eval", models["gin"], edit)["results"]
+    assert edited["values"] == {"accuracy": {"full": attacked}}
 
 
 def test_a_surrogate_of_graphs_is_trained_for_a_transfer(grb_json, models, monkeypatch):

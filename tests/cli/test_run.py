@@ -53,14 +53,13 @@ def test_a_shard_does_its_part(grb, mine, tmp_path):
         assert done.exit_code == 0 and expected in done.stderr
 
 
-def test_failed_jobs_are_told_and_the_rest_is_shown(grb, tmp_path):
+def test_failed_jobs_are_reported_once_and_the_rest_is_shown(grb, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(TINY.replace("[rnd, fgsm]", "[rnd, 'pipeline.plugins:Failing']").replace("[easy, full]", "[full]"))
     done = grb("run", path, "--store", tmp_path / "store", "--workers", "0", "--repeats", "1")
     assert done.exit_code == 1
-    assert "failed: attack pipeline.plugins:Failing on synth-tiny full, seed 0: RuntimeError: the attack is broken" in (
-        done.stderr
-    )
+    failure = "failed: attack pipeline.plugins:Failing on synth-tiny full, seed 0: RuntimeError: the attack is broken"
+    assert done.stderr.count(failure) == 1
     assert "1 jobs failed and 2 wait for them; run again to try once more" in done.stderr
     assert "rnd" in done.stdout and "Traceback" not in done.stderr
     shown = grb("store", "ls", tmp_path / "store", "--failed")

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from grb import api, evaluate, load_dataset, load_model, trainer
-from grb.cli.progress import Bars, Lines, reporter
 from grb.errors import DataError
-from grb.trainer import Epoch
 
 from .conftest import refusal
 
@@ -202,35 +198,3 @@ def test_failed_training_is_reported_and_the_others_go_on(grb, monkeypatch):
     assert "gcn seed 0: FAILED: the training loss became nan" in done.stderr
     assert "gcn seed 1: easy" in done.stderr
     assert "1 of 2" in done.stdout
-
-
-def watched(width: int = 100) -> Console:
-    return Console(file=io.StringIO(), force_terminal=True, width=width, markup=False, color_system=None)
-
-
-def test_bars_on_a_terminal_and_lines_elsewhere():
-    assert isinstance(reporter(watched(), 1), Bars)
-    assert isinstance(reporter(Console(file=io.StringIO()), 1), Lines)
-
-
-def test_live_line_shows_epochs_loss_scores_and_time(monkeypatch):
-    monkeypatch.setattr("grb.cli.progress.REDRAW", 0.0)
-    console = watched()
-    with reporter(console, 2) as progress:
-        progress.start("gcn seed 0", 20)
-        progress.epoch(Epoch(0, 1.5, 0.75, 1.0, 0.01))
-        progress.epoch(Epoch(1, 1.25, 0.5, 1.0, 0.01))
-        progress.done("gcn seed 0: full 50.00")
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "2/20  loss 1.250  val 50.00  best 75.00  ETA <" in shown
-    assert "1/2  ETA" in shown
-    assert "gcn seed 0: full 50.00" in shown
-
-
-def test_long_run_without_a_terminal_gives_a_sign_of_life(monkeypatch):
-    monkeypatch.setattr("grb.cli.progress.SIGN_OF_LIFE", 0.0)
-    stream = io.StringIO()
-    with reporter(Console(file=stream, width=200), 1) as progress:
-        progress.start("gcn seed 0", 20)
-        progress.epoch(Epoch(0, 1.5, None, None, 0.01))
-    assert stream.getvalue().startswith("gcn seed 0: epoch 1/20  loss 1.500  ETA <")

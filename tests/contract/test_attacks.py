@@ -30,7 +30,7 @@ from grb.threat import Injection, Modification
 CASES = settings(max_examples=1200) if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else settings()
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *[(name, {}) for name, entry in entries("attack").items() if entry.summary.startswith("injection:")],
+    *[(name, {}) for name, entry in entries("attack").items() if entry.group == "injection"],
     ("rnd", {"spread": "graph"}),
     ("speit", {"preset": "kddcup"}),
     ("speit", {"wiring": "inter"}),

@@ -16,13 +16,14 @@ from torch.nn import functional
 
 import grb
 from grb.attack.incremental import full_forward
-from grb.catalogue import SUFFIXES, entries
+from grb.catalogue import entries
 from grb.dataset import Dataset
 from grb.graph import GraphEdit
 from grb.model.base import predict
 from grb.model.build import settings
+from grb.names import SUFFIXES, ModelName
 
-MODELS = [name for name, entry in entries("model").items() if entry.summary.startswith("defense")]
+MODELS = [name for name, entry in entries("model").items() if entry.group == "defense"]
 PARTS = [name for name in entries("defense") if name not in SUFFIXES]
 NAMES = [
     *MODELS,
@@ -72,7 +73,7 @@ def same_weights(first: nn.Module, second: nn.Module) -> bool:
 def test_a_seed_decides_the_weights(name: str) -> None:
     torch.manual_seed(99)  # the global generator must not matter
     assert same_weights(fitted(name), grb.train(name, dataset(), seed=1, **small(name)))
-    if "+at" not in name:
+    if not ModelName.parse(name).adversarial:
         assert not same_weights(fitted(name), grb.train(name, dataset(), seed=2, **small(name)))
 
 

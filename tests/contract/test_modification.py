@@ -30,7 +30,7 @@ from grb.threat import Modification
 CASES = settings(max_examples=1000) if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else settings()
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *[(name, {}) for name, entry in entries("attack").items() if entry.summary.startswith("modification:")],
+    *[(name, {}) for name, entry in entries("attack").items() if entry.group == "modification"],
     ("rnd-edges", {"mode": "flip"}),
     ("flip", {"flip_type": "bet", "mode": "ascend"}),
     ("flip", {"flip_type": "eigen"}),

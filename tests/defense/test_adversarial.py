@@ -130,7 +130,7 @@ def test_full_range_reaches_every_corner_of_the_box(dataset: Dataset) -> None:
 
     objective = Objective(logits, torch.zeros(4, dtype=torch.int64), cross_entropy, lambda *_: None)
     nothing = torch.full((4, 5), torch.nan)
-    x = FullRange(n_epoch=4)._features(objective, nothing, limits, torch.Generator().manual_seed(0))
+    x = FullRange(steps=4)._features(objective, nothing, limits, torch.Generator().manual_seed(0))
     torch.testing.assert_close(x, torch.full((4, 5), -0.3))
 
 
@@ -140,7 +140,7 @@ def test_what_contradicts_itself_is_refused(dataset: Dataset) -> None:
         ("gcn+ln", {"warm_up": 3}, "warm_up is for adversarial training"),
         ("gcn+at", {"start": "everywhere"}, "start is 'everywhere', but zero, random, full-range are known"),
         ("gcn+at-full", {"start": "zero"}, "starts from full-range, but start is 'zero'"),
-        ("gcn+at", {"start": "random", "attack": FGSM()}, "got an attack of your own, which has its own start"),
+        ("gcn+at", {"start": "random", "attack": FGSM()}, "got a custom attack, which has its own start"),
         ("gcn+at+at-full", {}, "asks for two kinds of adversarial training"),
     ):
         with pytest.raises(DataError, match=sentence):

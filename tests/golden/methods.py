@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from grb.catalogue import SUFFIXES, entries
+from grb.catalogue import entries
 from grb.errors import UnknownName
 from grb.graph import GraphEdit
 from grb.model.base import predict
+from grb.names import SUFFIXES, ModelName
 from grb.pipeline import Job, Recipe, Spec, Store, Study, plan_study
-from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.worker import Worker
 from grb.trainer.checkpoint import load_model
 
@@ -40,12 +40,11 @@ def study_of(method: str) -> Study:
     kind, _, name = method.partition(" ")
     few: dict[str, Any] = {"modes": ("full",), "repeats": 1, "iterations": 3, "training": {"epochs": 3}}
     if kind == "model":
-        own = {"warm_up": 1} if "+at" in name else {}
+        own = {"warm_up": 1} if ModelName.parse(name).adversarial else {}
         return plan_study(Recipe("golden", "synth-tiny", defenses=(Spec(name, own),), **few))
     if name not in entries("attack"):
         raise UnknownName("attack", name, entries("attack"))
-    summary = entries("attack")[name].summary
-    scenario = next((each for each in SCENARIOS if summary.startswith(each)), SCENARIOS[0])
+    scenario = entries("attack")[name].group
     threat = MODIFICATION if scenario == "modification" else {}
     few |= {"iterations": 6, "training": {"epochs": 20}}  # against a surrogate that has learnt something
     return plan_study(Recipe("golden", "synth-tiny", scenario=scenario, attacks=(Spec(name),), threat=threat, **few))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, convert
-from grb.graph.batching import alone, joined, owners, pieces
+from grb.graph.batching import batch_edits, get_example, owners, unbatch_edit
 from made_collections import random_collection
 
 
@@ -39,19 +39,19 @@ def test_one_edit_of_a_collection_is_many_edits_of_its_graphs(seed: int, graphs:
     collection = random_collection(graphs, seed)
     rng = np.random.default_rng(seed)
     chosen = data.draw(st.sets(st.integers(0, graphs - 1), min_size=1))
-    parts = {k: random_part(alone(collection, k), rng, data.draw(st.integers(0, 3))) for k in sorted(chosen)}
-    edit = joined(collection, parts)
-    back = pieces(collection, edit)
+    parts = {k: random_part(get_example(collection, k), rng, data.draw(st.integers(0, 3))) for k in sorted(chosen)}
+    edit = batch_edits(collection, parts)
+    back = unbatch_edit(collection, edit)
     assert set(back) == chosen
     for k, part in parts.items():
-        own = alone(collection, k)
+        own = get_example(collection, k)
         assert own.apply(back[k]).fingerprint() == own.apply(part).fingerprint()
     after = collection.apply(edit)
     assert after.num_graphs == graphs and torch.equal(torch.as_tensor(after.y), torch.as_tensor(collection.y))
     assert not after.adj.crosses(after.owner)
     for k in range(graphs):
-        wanted = alone(collection, k).apply(parts[k]) if k in parts else alone(collection, k)
-        assert alone(after, k).fingerprint() == wanted.fingerprint()
+        wanted = get_example(collection, k).apply(parts[k]) if k in parts else get_example(collection, k)
+        assert get_example(after, k).fingerprint() == wanted.fingerprint()
 
 
 def test_nodes_join_the_graph_that_their_edges_lead_to() -> None:
@@ -73,8 +73,11 @@ def test_nodes_join_the_graph_that_their_edges_lead_to() -> None:
 def test_components_after_an_injection_agree_with_networkx() -> None:
     graph = random_collection(4, 3)
     assert graph.ptr is not None
-    parts = {k: GraphEdit(n=alone(graph, k).n, add=_star(alone(graph, k).n), new_x=torch.ones(1, 5)) for k in (0, 3)}
-    after = graph.apply(joined(graph, parts))
+    parts = {
+        k: GraphEdit(n=get_example(graph, k).n, add=_star(get_example(graph, k).n), new_x=torch.ones(1, 5))
+        for k in (0, 3)
+    }
+    after = graph.apply(batch_edits(graph, parts))
     seen = nx.from_scipy_sparse_array(convert.to_scipy(after.adj))
     owner = after.owner.tolist()
     assert all(len({owner[node] for node in part}) == 1 for part in nx.connected_components(seen))
@@ -98,9 +101,9 @@ def test_what_does_not_belong_to_one_graph_is_refused() -> None:
         with pytest.raises(DataError, match=words):
             graph.apply(edit)
     with pytest.raises(DataError, match="graph 1 of the collection, which has"):
-        joined(graph, {1: GraphEdit(n=999)})
+        batch_edits(graph, {1: GraphEdit(n=999)})
     with pytest.raises(DataError, match="single graph"):
-        alone(alone(graph, 0), 0)
+        get_example(get_example(graph, 0), 0)
     grown = graph.apply(GraphEdit(n=n, add=torch.tensor([[a], [n]]), new_x=torch.ones(1, 5)))
     with pytest.raises(DataError, match="cannot be matched by id"):
         GraphEdit.between(graph, grown)
@@ -114,11 +117,11 @@ def test_a_selection_is_its_graphs_in_that_order(seed: int, ids: list[int]) -> N
     assert part.num_graphs == len(ids) and part.y is not None and graph.y is not None
     assert part.y.tolist() == graph.y[torch.tensor(ids)].tolist()
     for place, k in enumerate(ids):
-        assert alone(part, place).fingerprint() == alone(graph, k).fingerprint()
+        assert get_example(part, place).fingerprint() == get_example(graph, k).fingerprint()
 
 
 def test_only_collections_have_a_selection() -> None:
     with pytest.raises(DataError, match="single graph"):
-        alone(random_collection(2, 0), 0).select(torch.tensor([0]))
+        get_example(random_collection(2, 0), 0).select(torch.tensor([0]))
     with pytest.raises(DataError, match="names node 9"):
         random_collection(2, 0).select(torch.tensor([9]))

@@ -11,13 +11,13 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from grb.errors import DataError
-from grb.graph.files import read_npz, write_atomic, write_npz
+from grb.graph.files import read_npz, write_npz
 from helpers import needs_pipes, within
 
 ARRAYS = {"a": np.arange(6).reshape(2, 3), "b": np.array([0.5, -1.0], dtype=np.float32)}
@@ -307,27 +307,6 @@ def test_random_damage_is_either_refused_or_harmless(compress: int, tmp_path: Pa
         else:
             assert all(array.dtype.kind != "O" for array in arrays.values())
     assert refusals > 1000
-
-
-def test_write_is_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "x.bin"
-    path.write_bytes(b"old")
-
-    def fail(stream: IO[bytes]) -> None:
-        stream.write(b"half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomic(path, fail)
-    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x.bin"]
-
-    def full(stream: IO[bytes]) -> None:
-        stream.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(DataError, match="No space left"):
-        write_atomic(path, full)
-    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x.bin"]
 
 
 def test_unwritable_target_leaves_nothing(tmp_path: Path) -> None:

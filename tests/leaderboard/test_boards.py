@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grb.errors import DataError, MissingDataset
-from grb.evaluator.matrix import Row, build_board
+from grb.evaluator.board import Run, board_from_runs
 from grb.leaderboard.boards import boards_of, checked, studies_of
 from grb.pipeline import Store, plan_study, read_recipe
 from made_boards import key, tiny_store
@@ -29,8 +29,8 @@ def test_a_board_knows_the_specs_of_victims_and_attacks(store):
     (board,) = boards_of(store)
     cell = board.cell("fgsm", "gcn+ln", "full")
     assert cell is not None
-    assert cell.facts[0]["victim_spec"]["name"] == "gcn+ln"
-    assert cell.facts[0]["attack_spec"] == {"name": "fgsm", "params": {"iterations": 10}}
+    assert cell.metadata[0]["victim_spec"]["name"] == "gcn+ln"
+    assert cell.metadata[0]["attack_spec"] == {"name": "fgsm", "params": {"iterations": 10}}
 
 
 def test_a_named_recipe_is_found_whole_or_quick(store):
@@ -65,7 +65,7 @@ def test_clean_scores_alone_make_no_board_unless_asked_for(store, tmp_path):
 
 def test_a_study_that_another_one_shows_whole_is_left_out(store, tmp_path):
     recipe = read_recipe("synth-tiny").quickly()
-    smaller = replace(recipe, name="smaller", modes=("easy",))
+    smaller = replace(recipe, name="smaller", difficulties=("easy",))
     found = studies_of(store, [recipe, smaller])
     assert [each.study.recipe.name for each in found] == ["synth-tiny", "smaller"]  # named ones are always shown
     from grb.leaderboard.boards import _planned, _settings, _telling
@@ -117,11 +117,11 @@ def scored(white_box):
     values = {("none", "none"): [0.9], ("rnd", "transfer"): [0.85, 0.86], ("fgsm", "transfer"): [0.4, 0.41]}
     values["pgd", "white-box"] = [white_box]
     rows = [
-        Row(attack, "gcn", "full", repeat, 0, accuracy, 0.1, knowledge)
+        Run(attack, "gcn", "full", repeat, 0, accuracy, 0.1, knowledge)
         for (attack, knowledge), own in values.items()
         for repeat, accuracy in enumerate(own)
     ]
-    return build_board(rows, dataset="d", scenario="injection", modes=("full",))
+    return board_from_runs(rows, dataset="d", scenario="injection", difficulties=("full",))
 
 
 def test_scores_that_do_not_fit_together_become_flags():
@@ -133,8 +133,8 @@ def test_scores_that_do_not_fit_together_become_flags():
 
 def test_attacks_of_different_budgets_are_not_compared():
     swept = [
-        Row(attack, "gcn", "full", 0, 0, accuracy, 0.1, "transfer")
+        Run(attack, "gcn", "full", 0, 0, accuracy, 0.1, "transfer")
         for attack, accuracy in (("rnd nodes=80", 0.3), ("fgsm nodes=10", 0.8))
     ]
-    board = build_board(swept, dataset="d", scenario="injection", modes=("full",))
+    board = board_from_runs(swept, dataset="d", scenario="injection", difficulties=("full",))
     assert checked(board, {"full": 1000}).flags == ()

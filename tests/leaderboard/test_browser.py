@@ -38,7 +38,7 @@ def browser() -> Iterator[Any]:
 def boards() -> list[Any]:
     return [
         made_board(paper=True, flags=["gcn+ln hides its gradients"], dataset="alpha", recipe="alpha"),
-        made_board(("gat", "gcn"), ("fgsm",), dataset="beta", recipe="beta", modes=("easy", "full")),
+        made_board(("gat", "gcn"), ("fgsm",), dataset="beta", recipe="beta", difficulties=("easy", "full")),
         made_board(("gat", "gcn"), ("dice",), dataset="beta", scenario="modification", recipe="beta-modification"),
     ]
 
@@ -171,10 +171,10 @@ def test_a_record_tells_what_it_takes_to_repeat_it(open_page, address, boards):
     wanted = ["tdgia with iterations=10", "epochs=30", "edges_per_node 5", "nodes 9", "2.0 kB", "300 MB", "threads"]
     for words in [*wanted, "gradients of a surrogate, gcn", "61.25", "0, 1, 2"]:
         assert words in text
-    first = cell.facts[0]["score"][:16]
+    first = cell.metadata[0]["score"][:16]
     assert page.inner_text("#command") == f"grb store verify STORE --key {first} --rerun 1"
     page.locator("#record tbody button").nth(1).click()
-    assert cell.facts[1]["score"][:16] in page.inner_text("#command")
+    assert cell.metadata[1]["score"][:16] in page.inner_text("#command")
     page.click("#close")
     assert not page.locator("#record").is_visible()
 
@@ -183,7 +183,7 @@ def test_a_methods_summaries_over_all_difficulties(open_page, address):
     page = open_page(address)
     page.locator("#board tbody th").filter(has_text="gcn+ln").click()
     text = page.inner_text("#record")
-    assert all(mode in text for mode in ("easy", "medium", "hard", "full"))
+    assert all(difficulty in text for difficulty in ("easy", "medium", "hard", "full"))
     assert "hides its gradients" in text
 
 
@@ -215,7 +215,7 @@ def test_datasets_and_scenarios_are_filters(open_page, address):
     page = open_page(address)
     page.select_option("#dataset", "beta")
     assert page.inner_text("#board-title") == "injection on beta, full"
-    assert page.locator("#modes label").all_inner_texts() == ["easy", "full"]
+    assert page.locator("#difficulties label").all_inner_texts() == ["easy", "full"]
     assert "difference" not in page.eval_on_selector_all("#metric option", "list => list.map(each => each.value)")
     assert not page.locator("#paper-label").is_visible() and not page.locator("#flags").is_visible()
     page.select_option("#scenario", "modification")
@@ -339,7 +339,9 @@ def test_on_a_phone_nothing_but_the_table_scrolls_sideways(open_page, address):
 
 def test_heads_stay_in_sight_while_a_long_table_scrolls(open_page, tmp_path):
     path = tmp_path / "long.html"
-    path.write_text(build_page([made_board([f"model-{number:02}" for number in range(40)], modes=("full",))]), "utf-8")
+    path.write_text(
+        build_page([made_board([f"model-{number:02}" for number in range(40)], difficulties=("full",))]), "utf-8"
+    )
     page = open_page(path.as_uri())
     box = page.locator("#board-scroll")
     box.evaluate("box => { box.scrollTop = 400; }")
@@ -398,7 +400,7 @@ def test_hostile_names_are_text_and_nothing_else(open_page, tmp_path):
     board = made_board(
         defenses=HOSTILE,
         attacks=HOSTILE[:4],
-        modes=("full",),
+        difficulties=("full",),
         dataset=HOSTILE[0],
         scenario=HOSTILE[1],
         recipe=HOSTILE[5],
@@ -435,7 +437,12 @@ def test_hostile_names_are_text_and_nothing_else(open_page, tmp_path):
 
 @pytest.mark.parametrize(
     "view",
-    ["#board=99&mode=-1&metric=x&sort=zz-&tab=nope", "#q=%3Cscript%3E&sort=%3Cimg%3E", "#mode=1e1&board=0.5", "#%"],
+    [
+        "#board=99&difficulty=-1&metric=x&sort=zz-&tab=nope",
+        "#q=%3Cscript%3E&sort=%3Cimg%3E",
+        "#difficulty=1e1&board=0.5",
+        "#%",
+    ],
 )
 def test_a_strange_address_shows_the_first_board(open_page, address, view):
     page = open_page(address + view)
@@ -470,11 +477,11 @@ def test_the_committed_board_of_grb_cora_can_be_read(open_page, tmp_path, phone)
     options = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touch": True} if phone else {}
     page = open_page(path.as_uri(), color_scheme="dark" if phone else "light", **options)
     assert [name.split()[0] for name in column(page, 0)] == list(board.defenses)
-    for mode in board.modes:
-        page.get_by_label(mode).check()
-        assert page.inner_text("#board-title").endswith(mode)
+    for difficulty in board.difficulties:
+        page.get_by_label(difficulty).check()
+        assert page.inner_text("#board-title").endswith(difficulty)
         first = [text.split()[0] for text in column(page, 0)][0]
-        weighted = {name: values["weighted"].mean for name, values in board.by_defense[mode].items()}
+        weighted = {name: values["weighted"].mean for name, values in board.by_defense[difficulty].items()}
         assert first == max(weighted, key=lambda name: weighted[name])
     for metric in ("drop", "changed", "difference", "accuracy"):
         page.select_option("#metric", metric)

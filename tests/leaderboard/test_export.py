@@ -22,9 +22,9 @@ def test_one_row_per_cell_with_error_bars_and_the_papers_value():
     row = next(row for row in found if (row["attack"], row["defense"], row["mode"]) == ("fgsm", "gcn", "easy"))
     cell = board.cell("fgsm", "gcn", "easy")
     assert cell is not None
-    assert float(row["accuracy"]) == pytest.approx(cell.accuracy.mean)
-    assert float(row["std"]) == pytest.approx(cell.accuracy.std)
-    assert float(row["low"]) == pytest.approx(cell.accuracy.low)
+    assert float(row["accuracy"]) == pytest.approx(cell.score.mean)
+    assert float(row["std"]) == pytest.approx(cell.score.std)
+    assert float(row["low"]) == pytest.approx(cell.score.low)
     assert (row["runs"], row["paper_accuracy"], row["paper_std"]) == ("3", "0.6125", "0.015")
     assert float(row["attack_cpu_seconds"]) == 1.5
     assert {row["knowledge"] for row in found} == {"none", "transfer", "white-box"}
@@ -43,7 +43,7 @@ def test_one_row_per_run_with_keys_and_seeds():
 def test_one_row_per_defense_and_difficulty():
     board = made_board()
     found = read(export.to_csv(export.wide_rows(board)))
-    assert len(found) == len(board.defenses) * len(board.modes)
+    assert len(found) == len(board.defenses) * len(board.difficulties)
     row = found[0]
     assert {"rank_best", "rank_worst", "weighted", "worst_node_std", "fgsm", "fgsm std", "pgd (white-box)"} <= set(row)
     full = [row for row in found if row["mode"] == "full"]
@@ -53,7 +53,7 @@ def test_one_row_per_defense_and_difficulty():
 @pytest.mark.parametrize("rows", [export.cell_rows, export.run_rows, export.wide_rows])
 def test_no_cell_of_a_csv_becomes_a_formula(rows):
     names = ["=1+1", "+cmd", "-cmd", "@sum", "\tx", "\rx", " =x", "fine"]
-    board = made_board(defenses=names, attacks=["=a", "@b"], modes=("full",), dataset="=d", recipe="-r")
+    board = made_board(defenses=names, attacks=["=a", "@b"], difficulties=("full",), dataset="=d", recipe="-r")
     table = list(csv.reader(io.StringIO(export.to_csv(rows(board)))))
     dangerous = [
         cell for line in table for cell in line if cell.lstrip()[:1] in "=+-@" and cell and not _is_number(cell)
@@ -129,7 +129,7 @@ def test_a_missing_file_is_one_sentence(tmp_path):
 
 
 def test_markdown_has_every_table_and_no_markup_of_others():
-    text = export.to_markdown(made_board(defenses=HOSTILE, modes=("full",), paper=True, flags=["<b>odd</b>"]))
+    text = export.to_markdown(made_board(defenses=HOSTILE, difficulties=("full",), paper=True, flags=["<b>odd</b>"]))
     tables = [part for part in text.split("\n\n") if part.startswith("|")]
     assert len(tables) == 4
     for part in tables:

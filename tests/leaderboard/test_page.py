@@ -135,7 +135,7 @@ def hostile():
     board = made_board(
         defenses=HOSTILE,
         attacks=HOSTILE[:3],
-        modes=("full",),
+        difficulties=("full",),
         dataset=HOSTILE[0],
         scenario=HOSTILE[1],
         recipe=HOSTILE[5],
@@ -148,7 +148,7 @@ def hostile():
 def test_hostile_names_leave_no_tag_behind():
     board, taxonomy = hostile()
     plain = Reader(
-        build_page([made_board(modes=("full",))], {"a": {"b": "c", "rows": ["d"]}, "list": list("efghijkl")})
+        build_page([made_board(difficulties=("full",))], {"a": {"b": "c", "rows": ["d"]}, "list": list("efghijkl")})
     )
     found = Reader(build_page([board], taxonomy, title=HOSTILE[1]))
     assert {tag for tag, _ in found.tags} <= {tag for tag, _ in plain.tags} | {"details", "summary", "p"}
@@ -175,19 +175,21 @@ def test_the_data_are_the_boards_numbers():
     data = page_data(board)
     assert len(data["cells"]) == len(board.cells)
     for cell in data["cells"]:
-        attack, defense, mode, white, accuracy, changed, drop, paper, values, scores, victims, edits, extras = cell
+        attack, defense, difficulty, white, accuracy, changed, drop, paper, values, scores, victims, edits, extras = (
+            cell
+        )
         names = data["whiteBox"] if white else data["attacks"]
-        own = board.cell(names[attack], data["defenses"][defense], data["modes"][mode], white_box=bool(white))
+        own = board.cell(names[attack], data["defenses"][defense], data["modes"][difficulty], white_box=bool(white))
         assert own is not None
         assert accuracy[0] == pytest.approx(own.accuracy.mean, rel=1e-4)
         assert accuracy[1] == pytest.approx(own.accuracy.std, rel=1e-4, abs=1e-9)
         assert accuracy[4] == own.accuracy.n == len(values) == len(scores) == len(victims) == len(edits) == len(extras)
         assert changed[0] == pytest.approx(own.changed.mean, rel=1e-4)
-        assert scores == [facts["score"][:KEY] for facts in own.facts]
-        for place, facts in zip(victims, own.facts):
-            assert data["victims"][place]["victim"] == facts["victim"][:KEY]
-        for place, facts in zip(edits, own.facts):
-            assert data["edits"][place].get("attack") == (facts["attack"][:KEY] if "attack" in facts else None)
+        assert scores == [metadata["score"][:KEY] for metadata in own.metadata]
+        for place, metadata in zip(victims, own.metadata):
+            assert data["victims"][place]["victim"] == metadata["victim"][:KEY]
+        for place, metadata in zip(edits, own.metadata):
+            assert data["edits"][place].get("attack") == (metadata["attack"][:KEY] if "attack" in metadata else None)
         if own.attack == "none":
             assert drop is None and paper is None
         elif not white:
@@ -202,11 +204,11 @@ def test_each_record_is_kept_once():
 
 
 def test_facts_that_nobody_foresaw_are_shown_too():
-    board = made_board(modes=("full",))
+    board = made_board(difficulties=("full",))
     plain = board.plain()
     for cell in plain["cells"]:
-        for facts in cell["facts"]:
-            facts["novelty"] = "seen"
+        for metadata in cell["metadata"]:
+            metadata["novelty"] = "seen"
     from grb.leaderboard.export import board_from_plain
 
     assert page_data(board_from_plain(plain))["extras"] == [{"novelty": "seen"}]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from grb.errors import UnknownName
-from grb.evaluator.matrix import CLEAN, Row, build_board
+from grb.evaluator.board import CLEAN, Run, board_from_runs
 from grb.leaderboard import table
 from made_boards import HOSTILE, made_board
 
@@ -15,12 +15,12 @@ def rows(values, *, victims=("v0",)):
     for (attack, defense), own in values.items():
         for place, accuracy in enumerate(own):
             victim = place % len(victims)
-            facts = {"victim": f"{defense}-{victims[victim]}"}
+            metadata = {"victim": f"{defense}-{victims[victim]}"}
             if attack != CLEAN:
-                facts |= {"attack": f"{attack}-{place}", "attack_seconds": 1.0 + place}
+                metadata |= {"attack": f"{attack}-{place}", "attack_seconds": 1.0 + place}
             knowledge = "none" if attack == CLEAN else "transfer"
             repeat = place // len(victims)
-            found.append(Row(attack, defense, "full", repeat, victim, accuracy, 0.1, knowledge, None, facts))
+            found.append(Run(attack, defense, "full", repeat, victim, accuracy, 0.1, knowledge, None, metadata))
     return found
 
 
@@ -33,7 +33,7 @@ def small(**options):
         ("rnd", "gcn"): [0.85, 0.87],
         ("rnd", "mlp"): [0.6, 0.6],
     }
-    return build_board(rows(values), dataset="d", scenario="injection", modes=("full",), **options)
+    return board_from_runs(rows(values), dataset="d", scenario="injection", difficulties=("full",), **options)
 
 
 def test_the_summary_ranks_by_the_weighted_accuracy():
@@ -56,7 +56,9 @@ def test_the_matrix_has_a_column_per_attack_and_the_clean_graph_last():
 
 def test_the_drop_is_taken_run_by_run_from_the_same_victim():
     values = {(CLEAN, "gcn"): [0.9, 0.5], ("pgd", "gcn"): [0.6, 0.4]}
-    board = build_board(rows(values, victims=("v0", "v1")), dataset="d", scenario="injection", modes=("full",))
+    board = board_from_runs(
+        rows(values, victims=("v0", "v1")), dataset="d", scenario="injection", difficulties=("full",)
+    )
     lost = table.drops(board)["pgd", "gcn", "full", False]
     assert lost.mean == pytest.approx(0.2)
     assert lost.std == pytest.approx(0.1)  # 0.3 and 0.1; beside the mean clean accuracy both would be 0.1 off
@@ -66,17 +68,17 @@ def test_the_drop_is_taken_run_by_run_from_the_same_victim():
 def test_no_drop_is_claimed_where_victims_cannot_be_told():
     values = {(CLEAN, "gcn"): [0.9, 0.5], ("pgd", "gcn"): [0.6, 0.4]}
     anonymous = [
-        Row(row.attack, row.defense, row.mode, row.repeat, row.victim, row.accuracy, 0.1, row.knowledge)
+        Run(row.attack, row.defense, row.difficulty, row.repeat, row.victim, row.score, 0.1, row.knowledge)
         for row in rows(values, victims=("v0", "v1"))
     ]
-    board = build_board(anonymous, dataset="d", scenario="injection", modes=("full",))
+    board = board_from_runs(anonymous, dataset="d", scenario="injection", difficulties=("full",))
     assert table.drops(board) == {}
 
 
 def test_an_attack_costs_what_its_runs_cost_each_counted_once():
     # a run of 1 second that two defenses met, and one of 2 seconds that only one met
     values = {("pgd", "gcn"): [0.5, 0.7], ("pgd", "mlp"): [0.6]}
-    uneven = build_board(rows(values), dataset="d", scenario="injection", modes=("full",))
+    uneven = board_from_runs(rows(values), dataset="d", scenario="injection", difficulties=("full",))
     assert table.costs(uneven) == {("pgd", "full", False): 1.5}
     found = table.attack_table(small())
     assert found.headers[-1] == "CPU s"
@@ -102,10 +104,10 @@ def test_white_box_attacks_have_columns_of_their_own():
 
 def test_difficulties_by_name_or_first_letter():
     board = made_board()
-    assert table.chosen_mode(board, None) == "full"
-    assert table.chosen_mode(board, "e") == table.chosen_mode(board, "Easy") == "easy"
+    assert table.chosen_difficulty(board, None) == "full"
+    assert table.chosen_difficulty(board, "e") == table.chosen_difficulty(board, "Easy") == "easy"
     with pytest.raises(UnknownName, match="This board has easy, medium, hard, full"):
-        table.chosen_mode(board, "extreme")
+        table.chosen_difficulty(board, "extreme")
     with pytest.raises(UnknownName, match="accuracy"):
         table.heat_table(board, metric="acuracy")
 
@@ -114,7 +116,7 @@ def test_another_difficulty_has_another_order():
     values = {("pgd", "gcn"): [0.2], ("pgd", "gat"): [0.4]}
     easy = rows(values)
     full = [
-        Row(
+        Run(
             row.attack,
             row.defense,
             "full",
@@ -124,20 +126,20 @@ def test_another_difficulty_has_another_order():
             0.1,
             "transfer",
             None,
-            row.facts,
+            row.metadata,
         )
         for row in easy
     ]
     swapped = [
-        Row(row.attack, row.defense, "easy", 0, 0, row.accuracy, 0.1, "transfer", None, row.facts) for row in easy
+        Run(row.attack, row.defense, "easy", 0, 0, row.score, 0.1, "transfer", None, row.metadata) for row in easy
     ]
-    board = build_board([*swapped, *full], dataset="d", scenario="injection", modes=("easy", "full"))
+    board = board_from_runs([*swapped, *full], dataset="d", scenario="injection", difficulties=("easy", "full"))
     assert [row[0] for row in table.summary_table(board, "full").rows] == ["gcn", "gat"]
     assert [row[0] for row in table.summary_table(board, "easy").rows] == ["gat", "gcn"]
 
 
 def test_hostile_names_are_one_short_line_each():
-    board = made_board(defenses=HOSTILE, attacks=HOSTILE[:3], modes=("full",))
+    board = made_board(defenses=HOSTILE, attacks=HOSTILE[:3], difficulties=("full",))
     for found in table.tables(board):
         for row in (found.headers, *found.rows):
             assert all(len(cell) <= 80 and cell.isprintable() for cell in row)

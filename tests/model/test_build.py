@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grb.errors import DataError, UnknownName
-from grb.model.build import build, settings, split_name
+from grb.model.build import build, settings
 from grb.model.torch import GCN, MLP
 
 
@@ -53,11 +53,7 @@ def test_presets_are_not_changed_by_use() -> None:
 def test_unknown_names_suffixes_and_parameters() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'gcn'"):
         settings("gcnn", "grb-cora")
-    with pytest.raises(DataError, match=r"only '\+ln'"):
-        split_name("gcn+bn")
     with pytest.raises(DataError, match="does not take"):
         build(settings("gcn", "grb-cora").override(heads=4), 9, 3)
     with pytest.raises(DataError, match=r"'sgc\+ln' does not take 'layer_norm'; it takes in_features, out_features, k"):
         build(settings("sgc+ln", "grb-cora"), 9, 3)
-    assert split_name("GCN+ln") == split_name("gcn+LN") == ("gcn", {"ln"})
-    assert split_name("grb.model.torch.gcn:GCN") == ("grb.model.torch.gcn:GCN", set())

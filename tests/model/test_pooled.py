@@ -11,9 +11,9 @@ from grb.attack.modification.gradient import Victim
 from grb.catalogue import canonical, entry, resolve
 from grb.errors import DataError, GRBError, UnknownName
 from grb.graph import Adjacency, GraphEdit
-from grb.graph.batching import alone
+from grb.graph.batching import get_example
 from grb.model.base import predict, prepare, run_stages
-from grb.model.build import build, for_task, settings
+from grb.model.build import build, settings
 from grb.model.pooled import GraphLevel, Pooled, pooled, readout
 from grb.trainer.checkpoint import load_model, save_model
 from made_collections import random_collection
@@ -32,7 +32,7 @@ def made(base: str, **params: object) -> Pooled:
 def test_pooled_logits_are_those_of_a_loop_over_graphs(base: str, kind: str) -> None:
     graph = random_collection(7, 2)
     model = made(base, readout=kind)
-    loop = torch.cat([predict(model, alone(graph, k)) for k in range(7)])
+    loop = torch.cat([predict(model, get_example(graph, k)) for k in range(7)])
     assert loop.shape == (7, 3)
     torch.testing.assert_close(predict(model, graph), loop, rtol=1e-4, atol=1e-5)
 
@@ -63,7 +63,7 @@ def test_columns_of_large_deviation_are_scaled_and_others_stay() -> None:
 
 @pytest.mark.parametrize("base", ["gcn", "gin", "mlp", "gat"])
 def test_every_node_of_a_graph_gets_its_logits_by_stages_too(base: str) -> None:
-    graph = alone(random_collection(4, 1), 2)
+    graph = get_example(random_collection(4, 1), 2)
     model = GraphLevel(made(base))
     logits = predict(model, graph)
     assert logits.shape == (graph.n, 3) and (logits == logits[0]).all()
@@ -74,7 +74,7 @@ def test_every_node_of_a_graph_gets_its_logits_by_stages_too(base: str) -> None:
 
 @pytest.mark.parametrize("base", ["gcn", "gin", "mlp", "gat"])
 def test_incremental_logits_and_gradients_of_injected_features_are_those_of_whole_passes(base: str) -> None:
-    graph = alone(random_collection(4, 6), 1)
+    graph = get_example(random_collection(4, 6), 1)
     model = GraphLevel(made(base))
     n = graph.n
     wired = GraphEdit(n=n, add=torch.tensor([[0, n - 1, n], [n, n + 1, n + 1]]), new_x=torch.zeros(2, 5))
@@ -90,7 +90,7 @@ def test_incremental_logits_and_gradients_of_injected_features_are_those_of_whol
 
 @pytest.mark.parametrize("base", ["gcn", "gin"])
 def test_gradients_of_edges_match_finite_differences(base: str) -> None:
-    graph = alone(random_collection(4, 9), 3)
+    graph = get_example(random_collection(4, 9), 3)
     model = GraphLevel(made(base)).double()
     assert isinstance(graph.x, Tensor)
     wide = graph.with_features(graph.x.double())
@@ -110,7 +110,7 @@ def test_gradients_of_edges_match_finite_differences(base: str) -> None:
 
 
 def test_a_model_of_nodes_is_no_model_of_a_graph() -> None:
-    graph = alone(random_collection(2, 0), 0)
+    graph = get_example(random_collection(2, 0), 0)
     nodes = build(settings("gcn", "grb-cora"), 5, 3)
     with pytest.raises(DataError, match="it classifies nodes"):
         predict(GraphLevel(nodes), graph)
@@ -126,15 +126,8 @@ def test_files_give_the_same_logits(base: str, tmp_path) -> None:
 
 def test_names() -> None:
     assert canonical("model", "SAGE-pool") == "graphsage-pool"
-    assert entry("model", "gin-pool").summary.startswith("graphs: gin")
-    assert [for_task(name, "graph") for name in ("gin", "gcn+ln", "gat-pool")] == [
-        "gin-pool",
-        "gcn-pool+ln",
-        "gat-pool",
-    ]
+    assert entry("model", "gin-pool").group == "graphs"
     assert settings("gat-pool+ln", "mutag").params["layer_norm"] is True
-    with pytest.raises(DataError, match="leave '-pool' out"):
-        for_task("gin-pool", "node")
     with pytest.raises(UnknownName, match="gni"):
         canonical("model", "gni-pool")
     with pytest.raises(DataError, match="'mean' or 'sum'"):

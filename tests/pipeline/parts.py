@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import settings
 
-from grb.pipeline import Job, Recipe, Store, Study
+from grb.evaluator.board import CLEAN, Board
+from grb.evaluator.measurement import MethodInfo
+from grb.pipeline import Job, Recipe, Store, Study, build_board
 from grb.pipeline.recipe import parse_recipe
 
 TESTS = Path(__file__).parents[1]
@@ -58,12 +61,61 @@ def of_kind(study: Study, *kinds: str) -> list[Job]:
     return [job for job in study.jobs.values() if job.kind in kinds]
 
 
+@dataclass(frozen=True)
+class Planned:
+    """What a score of a study will measure, as its jobs say it."""
+
+    score: str
+    attack: str
+    defense: str
+    repeat: int
+    victim: int
+    knowledge: str
+    modes: tuple[str, ...]
+
+
+def planned(study: Study) -> list[Planned]:
+    """Every score of a study, in the order of its targets."""
+    return [_planned(study, key) for key in study.targets]
+
+
+def _planned(study: Study, key: str) -> Planned:
+    assert study.info is not None
+    job = study.jobs[key]
+    victim = study.jobs[job.inputs["model"]]
+    defense = MethodInfo(victim.spec.name, victim.spec.params).label(study.info.training)
+    modes = (job.mode,) if job.mode else study.info.difficulties
+    if job.data.perturbations:
+        attack, repeat, knowledge = job.data.perturbations[0].name, job.seed, "none"
+    elif job.data.edits:
+        edit = study.jobs[job.data.edits[-1]]
+        attack, repeat = MethodInfo(edit.spec.name, edit.spec.params).label(study.info.attack), edit.seed
+        knowledge = "white-box" if edit.extra["knowledge"] == "white-box" else "transfer"
+    else:
+        attack, repeat, knowledge = CLEAN, 0, "none"
+    split = job.data.split
+    return Planned(key, attack, defense, repeat, victim.seed if split is None else split, knowledge, modes)
+
+
+def board_of(study: Study, store: Store) -> Board:
+    """The only board of a study that varies no limit."""
+    (made,) = build_board(study, store)
+    return made
+
+
 def bits(store: Store, keys: Iterable[str]) -> dict[str, object]:
     """All of the records but what clocks say."""
-    clocks = ("seconds", "cpu_seconds")
+    clocks = ("seconds", "cpu_seconds", "peak_megabytes")
+
+    def timeless(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: timeless(item) for name, item in value.items() if name not in clocks}
+        return value
+
     return {
         key: (
-            {name: value for name, value in record.result.items() if name not in clocks},
+            timeless(record.result),
+            timeless(record.measurement),
             {name: entry["sha256"] for name, entry in record.objects.items()},
         )
         for key in keys

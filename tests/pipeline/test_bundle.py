@@ -214,7 +214,7 @@ def test_tampered_weights_are_found(packed: Path, tmp_path: Path) -> None:
 
     with opened(rewritten(packed, tmp_path / "bundle.zip", change)) as inside:
         problems = inside.verify()
-    assert problems and all("has other bytes than its name says" in problem.sentence for problem in problems)
+    assert problems and all("has other bytes than its name says" in problem.message for problem in problems)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grb.leaderboard.boards import shown_board
 from grb.pipeline import Limits, Outcome, Store, plan_study, run
-from pipeline.parts import BARE, TESTS, alive, bits, recipe
+from pipeline.parts import BARE, TESTS, alive, bits, board_of, recipe
 
 BAD_MODELS = {
     "Changing": "changes its input in place",
@@ -130,8 +129,8 @@ def test_nan_predictions_count_as_wrong(tmp_path: Path) -> None:
     study = plan_study(recipe(BARE, defenses=["pipeline.plugins:Nowhere"], attacks=["rnd"]))
     own = Store(tmp_path / "store")
     assert run(study.jobs.values(), own, limits=Limits(workers=0)).complete
-    board = shown_board(study, own)
+    board = board_of(study, own)
     cell = board.cell("rnd", "pipeline.plugins:Nowhere", "full")
-    assert cell is not None and cell.accuracy.mean == 0.0
+    assert cell is not None and cell.score.mean == 0.0
     (flag,) = [flag for flag in board.flags if "NaN" in flag]
     assert flag == "pipeline.plugins:Nowhere gives NaN for up to 90 of 90 targets; they count as wrong"

@@ -7,18 +7,20 @@ from dataclasses import replace
 import pytest
 import torch
 
+from grb.dataset import load_dataset
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Board
+from grb.evaluator.board import CLEAN, Board
+from grb.evaluator.measurement import Measurement
 from grb.graph import GraphEdit
-from grb.leaderboard.boards import boards_of
-from grb.pipeline import Recipe, Store, board, plan_study, read_recipe
+from grb.pipeline import Recipe, Store, boards, plan_study, read_recipe
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.plan import Study
 from grb.pipeline.rerun import rerun
 from grb.pipeline.spec import Spec
+from grb.pipeline.study import Study
 from grb.pipeline.worker import Worker
 from grb.threat import Injection
 from helpers import find_dataset
+from pipeline.parts import board_of, planned
 
 SMALL = {
     "dataset": "synth-graphs",
@@ -48,30 +50,31 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Store]:
 
 @pytest.fixture(scope="module")
 def made(done: tuple[Study, Store]) -> Board:
-    return board(*done)
+    return board_of(*done)
 
 
 def test_a_board_has_a_row_for_every_model_and_a_value_for_every_fold(made: Board) -> None:
-    assert made.dataset == "synth-graphs" and made.scenario == "modification" and made.modes == ("full",)
+    assert made.dataset == "synth-graphs" and made.scenario == "modification" and made.difficulties == ("full",)
     assert set(made.defenses) == {"gin-pool", "gcn-pool", "mlp-pool"}
     assert set(made.attacks) == {"fga", "dice", CLEAN} and made.white_box == ("fga",)
     for cell in made.cells:
-        assert len(cell.values) == 2 and cell.accuracy.low is not None
-        assert [facts["victim_seed"] for facts in cell.facts] == [0, 1]
+        assert len(cell.values) == 2 and cell.score.low is not None
+        assert [metadata["victim_seed"] for metadata in cell.metadata] == [0, 1]
 
 
 def test_victims_meet_the_attacks_on_the_test_graphs_of_their_own_fold(done: tuple[Study, Store]) -> None:
     study, store = done
-    for place in study.places:
+    dataset = load_dataset("synth-graphs")
+    for place in planned(study):
         job = study.jobs[place.score]
         assert job.data.split == place.victim
         inputs = [study.jobs[key] for key in job.needs]
         assert {each.data.split for each in inputs} == {place.victim}
         if place.knowledge != "none":
             edit = GraphEdit.load(store.find(store.read(job.data.edits[-1]), "edit"))
-            graph = study.dataset.graph
+            graph = dataset.graph
             touched = graph.owner[torch.cat([edit.add.flatten(), edit.drop.flatten()])].unique()
-            assert set(touched.tolist()) <= set(study.dataset.with_split(place.victim).test_ids("full").tolist())
+            assert set(touched.tolist()) <= set(dataset.with_split(place.victim).test_ids("full").tolist())
 
 
 def test_scores_are_those_of_python(done: tuple[Study, Store]) -> None:
@@ -79,28 +82,31 @@ def test_scores_are_those_of_python(done: tuple[Study, Store]) -> None:
 
     study, store = done
     place = next(
-        each for each in study.places if each.attack == "fga" and each.victim == 1 and each.knowledge == "white-box"
+        each for each in planned(study) if each.attack == "fga" and each.victim == 1 and each.knowledge == "white-box"
     )
     job = study.jobs[place.score]
     worker = Worker(store)
-    dataset = study.dataset.with_split(1)
+    dataset = load_dataset("synth-graphs").with_split(1)
     model, edit = worker._model(job.inputs["model"]), worker._edit(job.data.edits[-1])
-    assert store.read(job.key).result["accuracy"] == dict(grb.evaluate(model, dataset, edit))
+    measured = Measurement.from_dict(store.read(job.key).measurement)
+    assert measured.dataset.split == 1 and measured.dataset.task == "graph"
+    scores = {name: outcome.values["accuracy"] for name, outcome in measured.outcomes.items()}
+    assert scores == dict(grb.evaluate(model, dataset, edit))
     again = grb.run_attack("fga", model, dataset, seed=study.jobs[job.data.edits[-1]].seed)
     assert torch.equal(again.edit.add, edit.add) and torch.equal(again.edit.drop, edit.drop)
 
 
 def test_records_come_out_the_same_again(done: tuple[Study, Store]) -> None:
     study, store = done
-    scores = [place.score for place in study.places if place.victim == 1 and place.attack != CLEAN][:2]
+    scores = [place.score for place in planned(study) if place.victim == 1 and place.attack != CLEAN][:2]
     found = rerun(store, scores)
     assert len(found) >= 4 and all(each.equal for each in found)
 
 
-def test_the_store_knows_the_boards_of_its_own_recipes(done: tuple[Study, Store]) -> None:
+def test_a_store_has_the_board_without_the_recipe(done: tuple[Study, Store], made: Board) -> None:
     _, store = done
-    (shown,) = boards_of(store, [MODIFICATION])
-    assert len(shown.cells) == 12
+    (shown,) = boards(store)
+    assert len(shown.cells) == 12 and {cell.values for cell in shown.cells} == {cell.values for cell in made.cells}
 
 
 def test_a_split_is_part_of_a_key_and_none_leaves_keys_as_they_were() -> None:
@@ -119,7 +125,7 @@ def test_an_injection_joins_every_test_graph(tmp_path) -> None:
         worker.do(job)
     (attack,) = (job for job in study.jobs.values() if job.kind == "attack")
     used = store.read(attack.key).result["budget"]
-    assert used["graphs"] == used["nodes"] == len(study.dataset.test_ids("full"))
+    assert used["graphs"] == used["nodes"] == len(load_dataset("synth-graphs").test_ids("full"))
     assert used["most_edges_per_node"] == Injection(1, 3, (0, 1)).edges_per_node
 
 
@@ -144,7 +150,7 @@ def test_packaged_recipes_have_ten_folds(dataset: str, scenario: str) -> None:
 def test_folds_of_mutag_are_planned() -> None:
     study = plan_study(read_recipe("mutag-modification").quickly())
     assert {job.data.split for job in study.jobs.values()} == {0, 1}
-    assert study.dataset.num_items == 188
+    assert load_dataset("mutag").num_items == 188
 
 
 def test_the_synthetic_recipe_is_planned() -> None:
@@ -152,7 +158,6 @@ def test_the_synthetic_recipe_is_planned() -> None:
 
 
 def test_submissions_are_for_nodes(tmp_path) -> None:
-    from grb.dataset import load_dataset
     from grb.pipeline.card import Card
     from grb.pipeline.submission import check
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -7,17 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grb import catalogue, load_dataset
+from grb import entries, load_dataset
 from grb.attack.build import default_threat_model
 from grb.dataset.storage import save
 from grb.errors import DataError, GRBError, IntegrityError, UnknownName
-from grb.evaluator.matrix import CLEAN
-from grb.pipeline import Job, Limits, Outcome, Store, Study, board, plan_study, read_recipe, run
-from grb.pipeline.plan import SURROGATE_SEED, closure
-from grb.pipeline.results import paper_table, rows
+from grb.evaluator.board import CLEAN
+from grb.evaluator.measurement import Measurement
+from grb.pipeline import Job, Limits, Outcome, Store, Study, build_board, plan_study, read_recipe, run
+from grb.pipeline.plan import SURROGATE_SEED
+from grb.pipeline.record import Record
+from grb.pipeline.results import boards, paper_table
+from grb.pipeline.study import StudyInfo, closure
 from grb.threat import Injection, Modification
 from helpers import needs_grb_cora
-from pipeline.parts import bare, bits, copied, of_kind, recipe
+from pipeline.parts import bare, bits, board_of, copied, of_kind, planned, recipe
 
 # the plan
 
@@ -26,13 +30,13 @@ def test_a_plan_has_every_measurement_once(study: Study) -> None:
     """2 victims; clean; 2 attacks x 2 repeats x 2 modes; 1 white-box attack x 2 modes."""
     places = [
         (place.attack, place.defense, place.repeat, place.victim, place.knowledge, place.modes)
-        for place in study.places
+        for place in planned(study)
     ]
     assert len(places) == len(set(places)) == 2 + 2 * (2 * 2 * 2) + 2 * 2
-    assert {place.defense for place in study.places} == {"gcn", "mlp"}
+    assert {place.defense for place in planned(study)} == {"gcn", "mlp"}
     fits, attacks, scores = (of_kind(study, kind) for kind in ("fit", "attack", "score"))
     assert len(fits) == 2 + 2 and len(attacks) == 2 * 2 * 2 + 2 * 2 and len(scores) == len(places)
-    assert {place.score for place in study.places} == {job.key for job in scores}
+    assert {place.score for place in planned(study)} == {job.key for job in scores}
 
 
 def test_inputs_are_listed_before_their_users(study: Study) -> None:
@@ -58,7 +62,7 @@ def test_each_repeat_has_a_surrogate_and_seed_of_its_own_and_no_victim_is_a_surr
 
 
 def test_a_white_box_attack_is_scored_on_the_model_it_attacked_alone(study: Study) -> None:
-    for place in study.places:
+    for place in planned(study):
         if place.knowledge == "white-box":
             score = study.jobs[place.score]
             attack = study.jobs[score.data.chain[0]]
@@ -69,35 +73,39 @@ def test_an_attack_without_a_model_gets_none_and_trains_none() -> None:
     study = plan_study(recipe(attacks=["rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
     assert all(job.inputs == {} and job.extra["knowledge"] == "none" for job in of_kind(study, "attack"))
     assert {job.seed for job in of_kind(study, "fit")} == {0}
-    assert {place.attack for place in study.places} == {"rnd", CLEAN}  # once, not once per surrogate
+    assert {place.attack for place in planned(study)} == {"rnd", CLEAN}  # once, not once per surrogate
 
 
-def test_several_surrogates_are_told_apart() -> None:
-    study = plan_study(recipe(attacks=["fgsm", "rnd"], surrogates=["gcn", "sgcn"], white_box=[]))
-    assert {place.attack for place in study.places} == {"fgsm from gcn", "fgsm from sgcn", "rnd", CLEAN}
+def test_several_surrogates_are_told_apart(tmp_path: Path) -> None:
+    small = {"white_box": [], "modes": ["full"], "repeats": 1}
+    study = plan_study(recipe(attacks=["fgsm", "rnd"], surrogates=["gcn", "sgcn"], **small))
+    store = Store(tmp_path / "store")
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
+    assert set(board_of(study, store).attacks) == {"fgsm from gcn", "fgsm from sgcn", "rnd", CLEAN}
 
 
 def test_limits_can_be_changed_and_varied() -> None:
     study = plan_study(
         recipe(threat={"nodes": 3}, sweep={"edges_per_node": [1, 2], "nodes": [4]}, modes=["full"], repeats=1)
     )
-    limits = {
-        (job.spec.name, job.extra["threat"]["nodes"], job.extra["threat"]["edges_per_node"])
-        for job in of_kind(study, "attack")
-        if job.extra["knowledge"] != "white-box"
-    }
     usual = Injection.preset("synth-tiny", "full").edges_per_node
-    assert limits == {(name, nodes, edges) for name in ("rnd", "fgsm") for nodes, edges in [(3, 1), (3, 2), (4, usual)]}
-    assert {place.attack for place in study.places if place.knowledge == "transfer"} == {
-        f"{name} {limit}" for name in ("rnd", "fgsm") for limit in ("edges_per_node=1", "edges_per_node=2", "nodes=4")
-    }
-    white_box = [job for job in of_kind(study, "attack") if job.extra["knowledge"] == "white-box"]
-    assert {(job.extra["threat"]["nodes"], job.extra["threat"]["edges_per_node"]) for job in white_box} == {(3, usual)}
+    wanted = {("edges_per_node", 1.0): (3, 1), ("edges_per_node", 2.0): (3, 2), ("nodes", 4.0): (4, usual)}
+    assert study.info is not None and {part.limit for part in study.info.parts} == set(wanted)
+    for part in study.info.parts:  # white-box attacks as well: a board without them would be another one
+        edits = [study.jobs[key] for score in part.scores for key in study.jobs[score].data.edits]
+        limits = {(job.extra["threat"]["nodes"], job.extra["threat"]["edges_per_node"]) for job in edits}
+        assert part.limit is not None and limits == {wanted[part.limit]}
+        assert {(job.spec.name, job.extra["knowledge"]) for job in edits} == {
+            ("rnd", "none"),
+            ("fgsm", "transfer"),
+            ("fgsm", "white-box"),
+        }
+        assert sum(not study.jobs[score].data.edits for score in part.scores) == 2  # the clean graph, gcn and mlp
 
 
 def test_limits_of_a_modification() -> None:
     study = plan_study(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
-    usual = default_threat_model("modification", study.dataset, "full")
+    usual = default_threat_model("modification", load_dataset("synth-tiny"), "full")
     assert isinstance(usual, Modification) and usual.edge_ratio == 0.05
     assert all(job.extra["threat"]["edge_ratio"] == 0.05 for job in of_kind(study, "attack"))
     study = plan_study(
@@ -111,17 +119,17 @@ def test_limits_of_a_modification() -> None:
 def test_a_dataset_of_ones_own_has_the_limits_that_an_attack_on_it_would_have(tmp_path: Path) -> None:
     mine = save(load_dataset("synth-tiny"), tmp_path / "mine")
     study = plan_study(recipe(dataset=str(mine), white_box=[], attacks=["rnd"]))
-    targets = len(study.dataset.test_ids("full"))
-    inferred = Injection.inferred(targets, study.dataset.feature_range)
+    dataset = load_dataset(str(mine))
+    inferred = Injection.inferred(len(dataset.test_ids("full")), dataset.feature_range)
     assert {job.extra["threat"]["nodes"] for job in of_kind(study, "attack") if job.mode == "full"} == {inferred.nodes}
 
 
 def test_gcn_and_mlp_are_in_every_table_once() -> None:
     def defenses(*listed: object) -> list[str]:
         study = plan_study(bare("Idle", defenses=list(listed)))
-        return [place.defense for place in study.places if place.attack == CLEAN]
+        return [place.defense for place in planned(study) if place.attack == CLEAN]
 
-    assert defenses() == ["gcn", "mlp"]
+    assert sorted(defenses()) == ["gcn", "mlp"]
     assert sorted(defenses("mlp", "gcn", "gcn+ln")) == ["gcn", "gcn+ln", "mlp"]
     assert sorted(defenses({"name": "gcn", "lr": 0.5})) == ["gcn", "gcn(lr=0.5)", "mlp"]
     assert sorted(defenses("GCN", "RobustGCN", "gcn+LN")) == ["gcn", "gcn+ln", "mlp", "r-gcn"]
@@ -204,8 +212,8 @@ def test_needed_jobs_are_followed_to_their_roots(study: Study) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 100])
 def test_shards_are_a_partition_of_the_measurements(study: Study, count: int) -> None:
     shards = [study.shard(index, count) for index in range(1, count + 1)]
-    assert {place.score for shard in shards for place in shard.places} == {place.score for place in study.places}
-    assert sum(len(shard.places) for shard in shards) == len(study.places)
+    assert {place.score for shard in shards for place in planned(shard)} == {place.score for place in planned(study)}
+    assert sum(len(planned(shard)) for shard in shards) == len(planned(study))
     assert set().union(*(shard.jobs for shard in shards)) == set(study.jobs)
     for shard in shards:
         assert all(need in shard.jobs for job in shard.jobs.values() for need in job.needs)
@@ -225,37 +233,43 @@ def test_shards_run_apart_and_their_records_together_make_the_board(study: Study
     for index in (1, 2):
         assert run(study.shard(index, 2).jobs.values(), other, limits=Limits(workers=0)).complete
     assert bits(other, study.jobs) == bits(store, study.jobs)
-    assert board(study, other).by_defense == board(study, store).by_defense
+    assert board_of(study, other).by_defense == board_of(study, store).by_defense
 
 
 # measurements
 
 
-def test_rows_are_what_the_records_say(study: Study, store: Store) -> None:
-    found = list(rows(study, store))
-    assert len(found) == sum(len(place.modes) for place in study.places)
-    by_score = {place.score: place for place in study.places}
-    for row in found:
-        record = store.read(row.facts["score"])
-        place = by_score[row.facts["score"]]
-        assert (row.attack, row.defense, row.repeat, row.victim) == (
-            place.attack,
-            place.defense,
-            place.repeat,
-            place.victim,
-        )
-        assert row.accuracy == record.result["accuracy"][row.mode] and row.changed == record.result["changed"][row.mode]
-        assert row.correct is not None and np.mean(row.correct) == pytest.approx(row.accuracy, abs=1e-12)
-        if row.attack != CLEAN:
-            assert row.facts["budget"] == store.read(row.facts["attack"]).result["budget"]
+def test_a_board_is_what_the_records_say(study: Study, store: Store) -> None:
+    made = board_of(study, store)
+    assert sum(len(cell.values) for cell in made.cells) == sum(len(place.modes) for place in planned(study))
+    by_score = {place.score: place for place in planned(study)}
+    for cell in made.cells:
+        for value, facts in zip(cell.values, cell.metadata, strict=True):
+            measured = Measurement.from_dict(store.read(facts["score"]).measurement)
+            place, outcome = by_score[facts["score"]], measured.outcomes[cell.difficulty]
+            assert (cell.attack, cell.defense, cell.knowledge) == (place.attack, place.defense, place.knowledge)
+            assert (metadata["repeat"], metadata["victim_seed"]) == (place.repeat, place.victim)
+            assert value == outcome.values["accuracy"] == pytest.approx(np.mean(outcome.bits()), abs=1e-12)
+            if cell.attack != CLEAN:
+                assert metadata["budget"] == store.read(metadata["attack"]).result["budget"]
+
+
+def test_a_study_survives_as_plain_values(study: Study) -> None:
+    record = study.record({})
+    assert record is not None and study.info is not None
+    back = Record.from_json(record.to_json(), key=record.key, source="test")
+    assert StudyInfo.from_dict(back.result) == study.info
+    for spoilt in ({}, {**back.result, "format": 0}, {**back.result, "victims": "3"}, {**back.result, "parts": 5}):
+        with pytest.raises(DataError, match="this is no study"):
+            StudyInfo.from_dict(spoilt)
 
 
 def test_a_study_that_is_not_done_gives_what_there_is(study: Study, store: Store, tmp_path: Path) -> None:
     partial = copied(store, tmp_path / "store")
-    places = [place for place in study.places if place.attack == "fgsm" and place.defense == "gcn"]
+    places = [place for place in planned(study) if place.attack == "fgsm" and place.defense == "gcn"]
     for place in places:
         partial.record_path(place.score).unlink()
-    made = board(study, partial)
+    made = board_of(study, partial)
     assert made.meta["planned"] - made.meta["measured"] == sum(len(place.modes) for place in places)
     assert made.cell("fgsm", "gcn", "full") is None and made.cell("rnd", "gcn", "full") is not None
     assert "weighted" not in made.by_defense["full"]["gcn"] and "gcn" not in made.ranks["full"]
@@ -263,21 +277,22 @@ def test_a_study_that_is_not_done_gives_what_there_is(study: Study, store: Store
 
 
 def test_nothing_done_is_nothing_to_show(study: Study, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no score is in the store yet"):
-        board(study, Store(tmp_path / "empty"))
+    with pytest.raises(DataError, match="has no scores of 'tiny' yet"):
+        build_board(study, Store(tmp_path / "empty"))
 
 
 def test_bits_of_other_targets_are_refused(study: Study, store: Store, tmp_path: Path) -> None:
     spoilt = copied(store, tmp_path / "store")
-    key = study.places[0].score
-    record = spoilt.read(key)
-    spoilt.write(type(record)(key, record.job, {**record.result, "correct": {"full": "AAAA"}}, {}, record.provenance))
+    record = spoilt.read(study.targets[0])
+    assert record.measurement is not None
+    outcomes = {name: {**outcome, "correct": "AAAA"} for name, outcome in record.measurement["outcomes"].items()}
+    spoilt.write(replace(record, measurement={**record.measurement, "outcomes": outcomes}))
     with pytest.raises(IntegrityError, match="no packed bits"):
-        list(rows(study, spoilt))
+        boards(spoilt)
 
 
 def test_the_board_has_no_paper_column_on_synthetic_data(study: Study, store: Store) -> None:
-    made = board(study, store)
+    made = board_of(study, store)
     assert made.meta["synthetic"] and all(cell.paper is None for cell in made.cells)
 
 
@@ -296,7 +311,7 @@ def test_the_plan_of_table_13() -> None:
     count = {kind: len(of_kind(study, kind)) for kind in ("fit", "attack", "score")}
     assert count == {"fit": 12 + 10, "attack": 5 * 10 * 4 + 12 * 4, "score": 12 + 12 * (5 * 10 * 4) + 12 * 4}
     table = paper_table("grb-cora")
-    named = {(place.attack, place.defense, mode) for place in study.places for mode in place.modes}
+    named = {(place.attack, place.defense, mode) for place in planned(study) for mode in place.modes}
     assert {key for key in table if key[0] != CLEAN} - named == set()
 
 
@@ -313,9 +328,9 @@ def test_a_recipe_runs_attacks_and_models_of_ones_own(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     outcome = run(study.jobs.values(), store, limits=Limits(workers=1))
     assert outcome == Outcome(done=len(study.jobs))
-    made = board(study, store)
+    made = board_of(study, store)
     assert set(made.defenses) == {"gcn", "mlp", label} and made.attacks[-1] == CLEAN
-    assert {row.changed for row in rows(study, store)} == {0.0}  # an attack that changes nothing
+    assert {cell.changed.mean for cell in made.cells} == {0.0}  # an attack that changes nothing
 
 
 @pytest.fixture
@@ -327,14 +342,14 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     known = metadata.entry_points
     monkeypatch.setattr(metadata, "entry_points", lambda **given: points.get(given.get("group", "")) or known(**given))
     monkeypatch.setattr("pipeline.plugins.Linear.name", "linear", raising=False)
-    catalogue._plugins.cache_clear()
+    entries._plugins.cache_clear()
 
 
 def test_a_recipe_runs_plug_ins_under_their_names(plugin: None, tmp_path: Path) -> None:
     study = plan_study(recipe(attacks=["idle"], defenses=["linear"], white_box=[], modes=["full"], repeats=1))
     store = Store(tmp_path / "store")
     assert run(study.jobs.values(), store, limits=Limits(workers=0)) == Outcome(done=len(study.jobs))
-    assert set(board(study, store).defenses) == {"gcn", "linear", "mlp"}
+    assert set(board_of(study, store).defenses) == {"gcn", "linear", "mlp"}
     with pytest.raises(UnknownName, match="Did you mean 'linear'"):
         plan_study(recipe(defenses=["linaer"]))
 
@@ -342,7 +357,7 @@ def test_a_recipe_runs_plug_ins_under_their_names(plugin: None, tmp_path: Path) 
 @pytest.fixture(autouse=True)
 def no_plugins_afterwards() -> Any:
     yield
-    catalogue._plugins.cache_clear()
+    entries._plugins.cache_clear()
 
 
 def test_a_job_is_small(study: Study) -> None:

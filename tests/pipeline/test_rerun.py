@@ -126,4 +126,4 @@ def test_ones_own_code_is_computed_again_if_trusted(tmp_path: Path) -> None:
     assert all(each.equal for each in rerun(store, keys, trust_code=True))
     with pytest.raises(IntegrityError, match="pipeline.plugins"):
         rerun(store, keys)
-    json.dumps([store.read(key).plain() for key in keys])
+    json.dumps([store.read(key).to_dict() for key in keys])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -20,9 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.pipeline import DataRef, Job, Record, Spec, Store, Study
+from grb.pipeline import DataRef, Job, Record, Spec, Store
 from grb.pipeline import store as module
-from grb.pipeline.store import EMPTY_SECONDS, MAX_RECORD, STALE_SECONDS
+from grb.pipeline.plan import Study
+from grb.pipeline.record import MAX_RECORD
+from grb.pipeline.spec import digest
+from grb.pipeline.store import EMPTY_SECONDS, STALE_SECONDS
 from pipeline.parts import FEW, copied
 
 HERE = socket.gethostname()
@@ -61,6 +65,31 @@ def test_a_record_comes_back_as_it_was_written(own: Store) -> None:
 def test_a_store_that_nobody_wrote_to_makes_no_directory(own: Store) -> None:
     assert list(own.keys()) == [] and own.verify() == [] and own.garbage() == [] and own.failures() == []
     assert not own.path.exists()
+
+
+def test_a_field_that_no_record_has_is_refused(own: Store) -> None:
+    own.write(record())
+    path = own.record_path(job().key)
+    values = {key: value for key, value in json.loads(path.read_text()).items() if key != "sha256"} | {"rank": 1}
+    path.write_text(json.dumps({**values, "sha256": digest(values)}))
+    with pytest.raises(IntegrityError, match="unknown field 'rank'"):
+        own.read(job().key)
+
+
+def test_a_job_that_is_spelt_otherwise_is_another_job(own: Store) -> None:
+    """Its key would be the hash of what is written, and not the key that the same job has when it is planned."""
+    job_values = {**job().plain(), "note": "mine"}
+    values = {**record().to_dict(), "job": job_values, "key": digest(job_values)}
+    path = own.record_path(values["key"])
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**values, "sha256": digest(values)}))
+    with pytest.raises(IntegrityError, match="is of another job"):
+        own.read(values["key"])
+
+
+def test_records_are_read_without_the_packages_that_compute() -> None:
+    code = "import sys, grb.pipeline.store; print({'torch', 'numpy', 'scipy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_a_missing_record_says_what_to_do(own: Store) -> None:
@@ -102,7 +131,7 @@ def test_a_spoilt_record_is_refused_in_one_sentence(own: Store, how: str) -> Non
         own.read(job().key)
     assert "\n" not in str(refused.value)
     (problem,) = own.verify()
-    assert problem.key == job().key and problem.sentence == str(refused.value)
+    assert problem.key == job().key and problem.message == str(refused.value)
 
 
 @FEW
@@ -135,7 +164,12 @@ def test_a_record_that_is_too_large_is_not_even_read(own: Store, monkeypatch: py
     path.parent.mkdir(parents=True)
     with path.open("wb") as stream:
         stream.truncate(MAX_RECORD + 1)
-    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("it was read"))
+
+    class Unread(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            pytest.fail("it was read")
+
+    monkeypatch.setattr(module, "open", lambda path, *_, **__: Unread(path), raising=False)
     with pytest.raises(IntegrityError, match="larger than"):
         own.read("0" * 64)
 
@@ -214,7 +248,7 @@ def test_missing_and_changed_artefacts_are_found(own: Store) -> None:
     first, second = (own.find(own.read(job(number).key), "edit") for number in (0, 1))
     first.write_bytes(b"First")
     second.unlink()
-    problems = {problem.key: problem.sentence for problem in own.verify()}
+    problems = {problem.key: problem.message for problem in own.verify()}
     assert "has other bytes than its name says" in problems[job(0).key]
     assert "is missing" in problems[job(1).key]
     with pytest.raises(IntegrityError, match="other bytes"):
@@ -230,7 +264,7 @@ def test_a_missing_input_is_found(store: Store, study: Study, tmp_path: Path) ->
     spoilt.record_path(lost.key).unlink()
     problems = spoilt.verify()
     assert users and {problem.key for problem in problems} == users
-    assert all(f"its input {lost.key[:12]} is not in the store" == problem.sentence for problem in problems)
+    assert all(f"its input {lost.key[:12]} is not in the store" == problem.message for problem in problems)
 
 
 # places
@@ -306,17 +340,16 @@ def test_a_file_that_the_disk_does_not_give_back_is_told_of(
     own: Store, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     own.write(record(edit=own.put(b"x", ".npz")))
-    real = Path.read_bytes
 
-    def read_bytes(path: Path) -> bytes:
-        if path.suffix == suffix:
+    def broken(path: str | Path, *args: Any, **options: Any) -> Any:
+        if str(path).endswith(suffix):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return real(path)
+        return open(path, *args, **options)
 
-    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    monkeypatch.setattr(module, "open", broken, raising=False)
     (problem,) = own.verify()
     assert problem.key == record().key
-    assert re.fullmatch(r".* cannot be read: Input/output error; .*", problem.sentence)
+    assert re.fullmatch(r".* cannot be read: Input/output error; .*", problem.message)
 
 
 def test_a_claim_that_cannot_be_written_is_no_claim(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,17 +21,16 @@ from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
 from grb.errors import BudgetError, DataError, GRBError
 from grb.graph import GraphEdit
-from grb.leaderboard.boards import boards_of, shown_board
-from grb.pipeline import Limits, Store, Study, run
+from grb.pipeline import Limits, Store, Study, boards, run
 from grb.pipeline.card import Card, parse_card, read_card
-from grb.pipeline.plan import joined
+from grb.pipeline.plan import join_submission
 from grb.pipeline.rerun import rerun
 from grb.pipeline.submission import WIDTHS, Checked, add, check, record_of, repaired, submissions
 from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora
 from pipeline.hostile import CARDS, arrays_of, hostile_edits, hostile_weights, npz_bytes
-from pipeline.parts import copied
+from pipeline.parts import board_of, copied, planned, recipe
 
 STRESS = os.environ.get("HYPOTHESIS_PROFILE") == "stress"
 EDITS = 10_000 if STRESS else 200
@@ -241,7 +240,7 @@ def test_mending_says_what_it_did(dataset: Dataset, threat: Injection, tmp_path:
 
 
 def entered(store: Store, study: Study, checked: Checked) -> tuple[Study, int]:
-    whole, part = joined(store, record_of(checked), study.recipe)
+    whole, part = join_submission(store, record_of(checked), recipe())
     add(store, checked)
     outcome = run(part.jobs.values(), store, limits=Limits(workers=0))
     assert outcome.complete
@@ -252,13 +251,13 @@ def test_an_attack_joins_the_board_and_can_only_lower_scores(
     dataset: Dataset, threat: Injection, study: Study, store: Store, edit: Path, tmp_path: Path
 ) -> None:
     own = copied(store, tmp_path / "store")
-    before = shown_board(study, own)
+    before = board_of(study, own)
     card = replace(CARD, reported={"gcn": 0.99}, unreliable="made with old code")
     whole, done = entered(own, study, check(edit, card, dataset, threat))
     assert done == 2  # one score for each of gcn and mlp
-    board = shown_board(whole, own)
+    board = board_of(whole, own)
     assert "mine (submitted)" in board.attacks and board.cell("mine (submitted)", "gcn", "full") is not None
-    for mode in board.modes:
+    for mode in board.difficulties:
         assert board.ranks[mode] == before.ranks[mode]
         for defense, values in board.by_defense[mode].items():
             for name, value in values.items():
@@ -267,7 +266,8 @@ def test_an_attack_joins_the_board_and_can_only_lower_scores(
     told = " ".join(board.flags)
     assert "is unreliable: made with old code" in told and "reports 99.0 % for gcn" in told
     assert board.meta["cards"]["mine (submitted)"]["authors"] == "A, B"
-    (found,) = boards_of(own, [study.recipe])  # whoever looks at the store later sees it too
+    own.write(whole.record({}))
+    (found,) = boards(own, ["tiny"])  # whoever looks at the store later sees it too
     assert "mine (submitted)" in found.attacks
     assert own.verify() == [] and [record.key for record in submissions(own)] == [
         check(edit, card, dataset, threat).job.key
@@ -281,17 +281,21 @@ def test_a_defense_meets_every_attack_and_is_attacked_itself(
     card = replace(CARD, kind="defense")
     checked = check(weights, card, dataset, threat)
     whole, _ = entered(own, study, checked)
-    board = shown_board(whole, own)
+    board = board_of(whole, own)
     label = card.label
     assert label in board.defenses and "weighted" in board.by_defense["full"][label]
-    for mode in board.modes:
+    for mode in board.difficulties:
         for attack in board.attacks:
             assert board.cell(attack, label, mode) is not None
         assert board.cell("fgsm", label, mode, white_box=True) is not None
     model = grb.load_model(weights)
     clean = board.cell("none", label, "full")
-    assert clean is not None and clean.accuracy.mean == pytest.approx(grb.evaluate(model, dataset)["full"])
-    key = next(place.score for place in whole.places if place.defense == label and place.attack == "fgsm")
+    assert clean is not None and clean.score.mean == pytest.approx(grb.evaluate(model, dataset)["full"])
+    key = next(
+        place.score
+        for place in planned(whole)
+        if whole.jobs[place.score].inputs["model"] == checked.job.key and place.attack == "fgsm"
+    )
     assert all(comparison.equal for comparison in rerun(own, [key]))
 
 
@@ -305,8 +309,8 @@ def test_a_name_is_used_once_and_a_board_must_fit(
         add(own, check(other, CARD, dataset, threat))
     with pytest.raises(DataError, match="another attack called 'mine'"):
         add(own, check(other, replace(CARD, name="Mine"), dataset, threat))
-    again, part = joined(own, record_of(check(edit, CARD, dataset, threat)), study.recipe)
-    assert len(again.places) == len({place.score for place in again.places}) and len(part.places) == 2
+    again, part = join_submission(own, record_of(check(edit, CARD, dataset, threat)), recipe())
+    assert len(again.targets) == len(set(again.targets)) and len(part.targets) == 2
     add(own, check(edit, CARD, dataset, threat))  # the same again is no harm
     with pytest.raises(DataError, match=r"U\+202E"):
         add(own, check(edit, replace(CARD, name="new", about="\u202e"), dataset, threat))
@@ -314,9 +318,9 @@ def test_a_name_is_used_once_and_a_board_must_fit(
         add(own, check(edit, replace(CARD, about="Something else."), dataset, threat))
     hard = check(other, replace(CARD, mode="hard"), dataset, Injection.preset("synth-tiny", "hard"))
     with pytest.raises(DataError, match="does not fit recipe 'tiny'"):
-        joined(own, record_of(hard), study.recipe)
+        join_submission(own, record_of(hard), recipe())
     with pytest.raises(DataError, match="run it first"):
-        joined(Store(tmp_path / "none"), record_of(check(edit, CARD, dataset, threat)), study.recipe)
+        join_submission(Store(tmp_path / "none"), record_of(check(edit, CARD, dataset, threat)), recipe())
 
 
 @needs_grb_cora

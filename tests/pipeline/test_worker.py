@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,47 +13,18 @@ from hypothesis import strategies as st
 import grb
 from grb import metric
 from grb.errors import BudgetError, DataError, IntegrityError
-from grb.graph import Graph, GraphEdit
+from grb.evaluator.measurement import Measurement
+from grb.graph import GraphEdit
 from grb.model.base import predict
-from grb.pipeline import Job, Limits, Store, Study, plan_study, run
+from grb.pipeline import Job, Limits, Spec, Store, Study, plan_study, run
 from grb.pipeline.worker import (
     TRACE,
     LRUCache,
     Worker,
-    _labels,
     _trace,
-    pack_bits,
-    read_threat,
-    threat_values,
-    unpack_bits,
 )
-from grb.threat import Injection, Modification
 from grb.trainer.checkpoint import load_model
 from pipeline.parts import FEW, bare, bits, copied, of_kind
-
-# packed bits
-
-
-@FEW
-@given(st.lists(st.booleans(), max_size=200))
-def test_bits_come_back(values: list[bool]) -> None:
-    packed = pack_bits(np.array(values, dtype=bool))
-    assert unpack_bits(packed, len(values)).tolist() == values
-    json.dumps(packed)
-
-
-@pytest.mark.parametrize("text", ["", "no base64!", "AAAA", pack_bits(np.ones(100, dtype=bool)), None, 5])
-def test_bits_of_other_targets_are_refused(text: Any) -> None:
-    with pytest.raises(IntegrityError, match="bits"):
-        unpack_bits(text, 40)
-
-
-def test_a_bomb_of_bits_stays_small() -> None:
-    bomb = pack_bits(np.zeros(8 * 5_000_000, dtype=bool))
-    assert len(bomb) < 10_000
-    with pytest.raises(IntegrityError, match="7 bytes hold no 48 bits"):
-        unpack_bits(bomb, 48)
-
 
 # what a job gives
 
@@ -90,39 +59,27 @@ def test_a_score_is_accuracy_and_share_of_changed_predictions(store: Store, stud
     dataset = grb.load_dataset("synth-tiny")
     for job in of_kind(study, "score"):
         record = store.read(job.key)
+        measured = Measurement.from_dict(record.measurement)
         model = load_model(store.find(store.read(job.inputs["model"]), "weights"))
         graph = dataset.graph
         for key in job.data.chain:
             graph = graph.apply(GraphEdit.load(store.find(store.read(key), "edit")))
         before, after = predict(model, dataset.graph).argmax(1), predict(model, graph).argmax(1)
         modes = [job.mode] if job.mode else ["easy", "medium", "hard", "full"]
-        assert set(record.result["accuracy"]) == set(modes)
+        assert set(measured.outcomes) == set(modes) and record.result == {} and measured.metric == "accuracy"
         for mode in modes:
             ids = dataset.test_ids(mode)
             right = (after[ids] == dataset.labels[ids]).numpy()
-            assert record.result["accuracy"][mode] == pytest.approx(right.mean(), abs=1e-12)
-            assert record.result["changed"][mode] == pytest.approx(metric.changed(before[ids], after[ids]), abs=1e-12)
-            assert np.array_equal(unpack_bits(record.result["correct"][mode], len(ids)), right)
+            outcome = measured.outcomes[mode]
+            assert outcome.values == {"accuracy": pytest.approx(right.mean(), abs=1e-12)}
+            assert outcome.changed == pytest.approx(metric.changed(before[ids], after[ids]), abs=1e-12)
+            assert np.array_equal(outcome.bits(), right) and outcome.invalid == 0
 
 
 def test_records_say_where_they_come_from(store: Store) -> None:
     for record in store.records():
         assert record.provenance["torch"] == str(torch.__version__) and record.provenance["grb"] == grb.__version__
         assert record.provenance["cpu_seconds"] >= 0 and record.provenance["peak_megabytes"] > 10
-
-
-def test_a_nan_counts_as_wrong_whatever_the_other_logits_are() -> None:
-    class Broken(torch.nn.Module):
-        def prepare(self, adj: object) -> None: ...
-
-        def forward(self, x: torch.Tensor, op: object) -> torch.Tensor:
-            logits = torch.zeros(len(x), 3)
-            logits[0, 1] = torch.nan
-            logits[1, 2] = 1
-            return logits
-
-    graph = Graph(grb.load_dataset("synth-tiny").graph.adj, torch.zeros(grb.load_dataset("synth-tiny").num_nodes, 2))
-    assert _labels(Broken(), graph)[:3].tolist() == [-1, 2, 0]
 
 
 # the same again
@@ -183,49 +140,16 @@ def test_changed_weights_and_edits_are_not_used(store: Store, study: Study, tmp_
         path.write_bytes(data)
 
 
-def test_training_on_an_edited_graph_is_refused(store: Store, study: Study) -> None:
-    edit = of_kind(study, "attack")[0].key
-    job = of_kind(study, "fit")[0]
-    refused(replace(job, data=job.data.with_edit(edit)), store, DataError, "not supported")
-
-
-# threat models
-
-
-@pytest.mark.parametrize(
-    "threat",
-    [
-        Injection(5, 3, (-1.0, 0.5)),
-        Modification(edge_ratio=0.1),
-        Modification(edges=7, allow=frozenset({"add"}), per_node=0.5),
-        Modification(edges=7, feature_nodes=2, feature_range=(0.0, 1.0), allow_isolate=False),
-    ],
-)
-def test_a_threat_model_comes_back_from_its_values(threat: Any) -> None:
-    again = read_threat(json.loads(json.dumps(threat_values(threat))))
-    assert type(again) is type(threat)
-    assert {**vars(again), "allow": None} == {**vars(threat), "allow": None}
-    assert set(getattr(again, "allow", ())) == set(getattr(threat, "allow", ()))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"kind": "theft"},
-        {"kind": "injection"},
-        {"kind": "injection", "nodes": "a", "edges_per_node": 1, "feature_range": [0, 1]},
-        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": [0]},
-        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": 5},
-        {"kind": "injection", "nodes": 1, "edges_per_node": 1, "feature_range": ["a", "b"]},
-        {"kind": "modification", "edges": 1, "edge_ratio": 0.1},
-        {"kind": "modification", "edges": 1, "allow": 5},
-        {"kind": "modification", "edges": 1, "colour": "red"},
-    ],
-)
-def test_no_threat_model_comes_of_anything_else(values: dict[str, Any]) -> None:
-    with pytest.raises(DataError):
-        read_threat(values)
+def test_training_on_an_attacked_graph_is_another_training(store: Store, study: Study, tmp_path: Path) -> None:
+    own = copied(store, tmp_path / "store")
+    clean = next(job for job in of_kind(study, "fit") if job.spec.name == "gcn" and job.seed == 0)
+    edit = next(job for job in of_kind(study, "attack") if job.mode == "full").key
+    transductive = {"extra": {"train_mode": "transductive", "validation": "attacked"}}
+    job = replace(clean, data=clean.data.with_edit(edit), **transductive)
+    weights = Worker(own).compute(job).objects["weights"]["sha256"]
+    assert weights != own.read(clean.key).objects["weights"]["sha256"]
+    perturbed = replace(clean, data=clean.data.perturbed(Spec("noedges")))
+    refused(perturbed, own, DataError, "profiles are of perturbed ones")
 
 
 # small parts

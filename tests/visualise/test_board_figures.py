@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Row, Value, build_board
+from grb.evaluator.board import CLEAN, Estimate, Run, board_from_runs
 from grb.metric import weighted
 from grb.visualise import (
     difficulty,
@@ -25,14 +25,14 @@ from grb.visualise.style import error_bar
 from made_boards import made_board
 
 
-def board_of(values, *, modes=("full",)):
-    """A board from {(attack, defense, mode): [accuracy of every repeat]}."""
+def board_of(values, *, difficulties=("full",)):
+    """A board from {(attack, defense, difficulty): [accuracy of every repeat]}."""
     rows = [
-        Row(attack, defense, mode, repeat, 0, accuracy, 0.0, "none" if attack == CLEAN else "transfer")
-        for (attack, defense, mode), own in values.items()
+        Run(attack, defense, difficulty, repeat, 0, accuracy, 0.0, "none" if attack == CLEAN else "transfer")
+        for (attack, defense, difficulty), own in values.items()
         for repeat, accuracy in enumerate(own)
     ]
-    return build_board(rows, dataset="d", scenario="injection", modes=modes)
+    return board_from_runs(rows, dataset="d", scenario="injection", difficulties=difficulties)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_ranking_of_nobody_is_refused():
 
 def test_the_panels_of_a_ranking_show_its_numbers(tmp_path):
     board = made_board()
-    data = [ranking(board, mode) for mode in board.modes]
+    data = [ranking(board, difficulty) for difficulty in board.difficulties]
     figure = draw_rankings(data, title="ranks")
-    assert [axes.get_title() for axes in figure.axes] == [f"made-up, {mode}" for mode in board.modes]
+    assert [axes.get_title() for axes in figure.axes] == [f"made-up, {difficulty}" for difficulty in board.difficulties]
     labels = [label.get_text().split()[0] for label in figure.axes[3].get_yticklabels()]
     assert labels == list(data[3].names)
     drawn = [float(line.get_xdata()[0]) for line in figure.axes[3].lines if line.get_marker() in "os"]
@@ -96,10 +96,10 @@ def test_what_an_attack_takes_by_difficulty():
             ("fgsm", "gcn", "full"): [0.7, 0.7],
             ("fgsm", "mlp", "full"): [0.7, 0.7],
         },
-        modes=("easy", "full"),
+        difficulties=("easy", "full"),
     )
     data = difficulty(board)
-    assert data.modes == ("easy", "full") and list(data.attacks) == ["fgsm"]
+    assert data.difficulties == ("easy", "full") and list(data.attacks) == ["fgsm"]
     assert data.attacks["fgsm"]["easy"].mean == pytest.approx(0.525)
     assert data.clean["easy"].mean == pytest.approx(0.7)
     assert data.lost("fgsm") == pytest.approx({"easy": 17.5, "full": 10.0})
@@ -111,7 +111,7 @@ def test_what_an_attack_takes_by_difficulty():
 
 def test_one_difficulty_has_no_effect_to_show():
     with pytest.raises(DataError, match="one difficulty only"):
-        difficulty(made_board(modes=("full",)))
+        difficulty(made_board(difficulties=("full",)))
 
 
 def swept():
@@ -176,6 +176,6 @@ def test_gains_pair_models_with_their_defended_selves():
 
 
 def test_error_bars_are_intervals_within_shares():
-    assert error_bar(Value(0.5, 0.1, None, None, 1)) is None
-    below, above = error_bar(Value(0.9, 0.1, 0.6, 1.3, 2), 100)
+    assert error_bar(Estimate(0.5, 0.1, None, None, 1)) is None
+    below, above = error_bar(Estimate(0.9, 0.1, 0.6, 1.3, 2), 100)
     assert np.allclose([below, above], [[30], [10]])

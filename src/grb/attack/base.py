@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from functools import wraps
+from inspect import signature
+from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
+from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
 from grb.model.base import check_features, predict
 from grb.threat import Injection, Modification, Threat
@@ -24,6 +26,40 @@ from grb.threat import Injection, Modification, Threat
 log = logging.getLogger(__name__)
 
 Knowledge = Literal["white-box", "transfer", "none"]
+
+
+# arguments of the papers' attacks and the fields that they fill
+PAPER_NAMES = {"epsilon": "step_size", "n_epoch": "steps"}
+_Class = TypeVar("_Class")
+
+
+def accepts_paper_names(cls: type[_Class]) -> type[_Class]:
+    """Let a dataclass take the papers' names of its arguments too, as in ``FGSM(epsilon=0.01, n_epoch=10)``."""
+    own_init: Callable[..., None] = cls.__init__
+    accepted = signature(cls).parameters
+
+    @wraps(own_init)
+    def init(self: _Class, *args: Any, **given: Any) -> None:
+        own_init(self, *args, **without_paper_names(given, accepted))
+
+    cls.__init__ = init  # type: ignore[assignment]
+    return cls
+
+
+def without_paper_names(given: Mapping[str, Any], accepted: Collection[str]) -> dict[str, Any]:
+    """Arguments under the names of the fields; the papers' names of accepted arguments are replaced.
+
+    >>> without_paper_names({"n_epoch": 10, "lr": 0.1}, ["steps", "lr"])
+    {'steps': 10, 'lr': 0.1}
+    """
+    renamed: dict[str, Any] = {}
+    for name, value in given.items():
+        own = PAPER_NAMES.get(name, name)
+        own = name if name in accepted or own not in accepted else own
+        if own in renamed:
+            raise DataError(f"{own} was given twice, also under the paper's name for it; give it once")
+        renamed[own] = value
+    return renamed
 
 
 class AttackError(GRBError):
@@ -60,10 +96,12 @@ class AttackContext:
 
     @property
     def graph(self) -> Graph:
+        """The graph under attack."""
         return self.view.graph
 
     @property
     def targets(self) -> Tensor:
+        """Ids of the attacked nodes, [t]."""
         return self.view.targets
 
     @property
@@ -89,9 +127,11 @@ class AttackContext:
         return self.model
 
     def report(self, loss: float, accuracy: float) -> None:
+        """Report one step of the attack to whoever watches it."""
         self.on_step(Step(loss, accuracy))
 
     def note(self, text: str) -> None:
+        """Leave a remark that goes into the record of the result."""
         self.on_note(text)
 
 
@@ -99,7 +139,8 @@ class AttackContext:
 class Attack(Protocol):
     """Anything that turns a context into an edit; randomness comes from the generator alone."""
 
-    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit: ...
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """An edit within the limits of ``context.threat``; ``generator`` is the only source of randomness."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,16 +227,6 @@ def _taken_over(edit: GraphEdit) -> GraphEdit:
     """The edit built anew, so that neither the attack nor a subclass can change it once it is checked."""
     new_x, set_x = (None if rows is None else rows.detach().clone() for rows in (edit.new_x, edit.set_x))
     return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
-
-
-def peak_megabytes() -> float:
-    """Largest resident memory of this process so far; 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 1024
 
 
 def _check_scene(context: AttackContext) -> None:

@@ -6,7 +6,7 @@ import inspect
 from dataclasses import fields
 from typing import Any
 
-from grb.attack.base import Attack
+from grb.attack.base import Attack, without_paper_names
 from grb.attack.injection.base import Limits
 from grb.attack.modification.base import Limits as EdgeLimits
 from grb.catalogue import canonical, preset, resolve
@@ -15,8 +15,8 @@ from grb.dataset.sources import SOURCES
 from grb.errors import DataError, UnknownName
 from grb.threat import Injection, Modification, Threat, injection_table
 
-# what attacks call the numbers that every iterative one has
-OWN_NAMES = {"iterations": ("n_epoch",), "step": ("epsilon", "lr")}
+# what attacks call the numbers that every iterative one has; the papers' names for attacks of other packages
+OWN_NAMES = {"iterations": ("steps", "n_epoch"), "step": ("step_size", "epsilon", "lr")}
 
 
 def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
@@ -30,6 +30,7 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
     ours = changes.get("preset", "grb") == "grb" and scenario_of(maker) == "injection"
     table = _table(dataset) if ours else {}
     given = {**table, **{key: value for key, value in changes.items() if value is not None}}
+    given = without_paper_names(given, accepted)
     for general, names in OWN_NAMES.items():
         value = given.pop(general, None)
         own = next((own for own in names if own in accepted), None)
@@ -56,6 +57,12 @@ def open_parameters(maker: Any) -> list[str]:
     general = [word for word, names in OWN_NAMES.items() if set(names) & set(accepted)]
     limits = {field.name for kind in (Limits, EdgeLimits) for field in fields(kind)}
     return [*general, *(name for name in accepted if name not in limits)]
+
+
+def steps_of(attack: Any) -> int | None:
+    """Number of optimisation steps of an attack, which its time depends on; None if it does not say."""
+    found = next((getattr(attack, name) for name in OWN_NAMES["iterations"] if hasattr(attack, name)), None)
+    return found if isinstance(found, int) else None
 
 
 def scenario_of(attack: Any) -> str:

@@ -17,7 +17,7 @@ from torch import Tensor
 from grb.attack.base import Attack, AttackContext, AttackResult, Step, peak_megabytes, run_attack
 from grb.dataset.view import View
 from grb.graph import CSR, Graph, dense
-from grb.graph.batching import alone, joined
+from grb.graph.batching import batch_edits, get_example
 from grb.graph.validate import check_ids
 from grb.model.base import check_features
 from grb.model.pooled import GraphLevel
@@ -47,13 +47,13 @@ def attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Attac
     start, start_cpu = time.perf_counter(), time.process_time()
     done: dict[int, AttackResult] = {}
     for number in targets.tolist():
-        own = alone(typed, number)
+        own = get_example(typed, number)
         none = torch.empty(0, dtype=torch.int64)
         nodes = torch.arange(own.n)
         view = View(own, none, none, nodes, nodes, context.view.num_classes, inductive=False)
-        one = AttackContext(view, context.threat.of_one(own), model, context.knowledge, context.on_step)
+        one = AttackContext(view, context.threat.for_graph(own), model, context.knowledge, context.on_step)
         done[number] = run_attack(attack, one, seed=seeds[number])
-    edit = joined(graph, {number: result.edit for number, result in done.items()})
+    edit = batch_edits(graph, {number: result.edit for number, result in done.items()})
     return AttackResult(
         edit=edit,
         budget=context.threat.check(graph, edit, targets),

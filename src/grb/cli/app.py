@@ -22,8 +22,6 @@ from grb.cli import (
     info,
     leaderboard,
     ls,
-    plan,
-    reproduce,
     run,
     store,
     submit,
@@ -31,9 +29,10 @@ from grb.cli import (
     train,
     tune,
 )
+from grb.cli.old_spellings import old_spelling
 from grb.cli.options import Json
 from grb.cli.output import print_json
-from grb.errors import GRBError, IntegrityError
+from grb.errors import DataError, GRBError, IntegrityError
 
 BAD_INPUT, INTEGRITY, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
 
@@ -49,6 +48,8 @@ class Verbs(TyperGroup):
             debug = True
         options["standalone_mode"] = False
         try:
+            if sentence := old_spelling(given):
+                raise DataError(sentence)
             code = super().main(given, *rest, **options)
         except typer.Abort:
             code = INTERRUPTED
@@ -153,14 +154,13 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
-app.command("plan")(plan.plan)
 app.command("run")(run.run)
-app.command("reproduce")(reproduce.reproduce)
+app.command("reproduce", help=run.REPRODUCE)(run.run)
 app.add_typer(store.app, name="store")
 app.add_typer(submit.app, name="submit")
 app.command("tune")(tune.tune)
 app.command("check")(check.check)
-app.add_typer(leaderboard.app, name="leaderboard")
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")
 app.command("doctor")(doctor.doctor)

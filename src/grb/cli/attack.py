@@ -15,16 +15,17 @@ from grb.catalogue import canonical
 from grb.cli import output
 from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
-from grb.cli.eval import check_model, dataset_line, dataset_title, metric_name, model_title, on_split, trained_on
+from grb.cli.eval import check_model, dataset_line, dataset_title, on_split, trained_on
 from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
-from grb.cli.progress import Reporter, every_run, reporter
+from grb.cli.progress import ProgressReporter, run_all
 from grb.errors import BudgetError, DataError, GRBError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from grb.attack.base import Attack, Knowledge
     from grb.dataset import Dataset
+    from grb.evaluator.scoring import Prediction
     from grb.model.base import GraphModel
     from grb.threat import Threat
 
@@ -37,7 +38,7 @@ class Victim:
 
     name: str
     model: GraphModel
-    clean: Tensor  # logits, [n, c]
+    clean: Prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ def attack(
 ) -> None:
     """Attack models with the papers' settings; every edit is checked against the threat model before it counts.
 
-    --save writes the edit, which `grb eval MODEL --edit FILE` applies, and a JSON record beside it.
+    --save writes the edit, which `grb eval MODEL FILE` applies, and a JSON record beside it.
 
     \b
     Examples:
@@ -197,11 +198,13 @@ def _header(dataset: Dataset, fingerprint: str, knowledge: Knowledge, attacked: 
     """What holds for all runs of a call."""
     import torch
 
+    from grb.evaluator.scoring import primary_metric
+
     return {
         "grb": __version__,
         "torch": torch.__version__,
         "dataset": {"name": dataset.name, "synthetic": dataset.synthetic, "fingerprint": fingerprint},
-        "metric": metric_name(dataset),
+        "metric": primary_metric(dataset),
         "knowledge": knowledge,
         "attacked": attacked,
         "threads": threads,
@@ -267,16 +270,17 @@ def _source(
     """The model that lends its gradients, and what the record says about it."""
     if file is not None:
         model = read[file][0]
-        return model, {"model": model_title(model), "file": str(file)}
+        return model, {"model": model.title, "file": str(file)}
     return _train_surrogate(surrogate, dataset, seed) if surrogate is not None else (None, None)
 
 
 def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module, dict[str, Any]]:
     from grb import api
-    from grb.model.build import for_task, settings
+    from grb.model.build import settings
+    from grb.names import ModelName
 
-    chosen = settings(for_task(name, dataset.task), dataset.name)
-    with reporter(output.console(stderr=True), 1) as progress:
+    chosen = settings(ModelName.parse(name).for_task(dataset.task), dataset.name)
+    with ProgressReporter(output.console(stderr=True), 1) as progress:
         progress.start(f"surrogate {chosen.model} seed {seed}", chosen.epochs)
         model, fit = api.train_with_history(name, dataset, seed=seed, on_epoch=progress.epoch)
         scores = api.evaluate(model, dataset)
@@ -286,11 +290,15 @@ def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module,
 
 
 def _victims(models: Mapping[Path, GraphModel], dataset: Dataset) -> list[Victim]:
-    from grb.model.base import predict
+    from grb.evaluator.scoring import predict_checked
 
     stems = [file.stem for file in models]
     return [
-        Victim(file.stem if stems.count(file.stem) == 1 else str(file), model, predict(model, dataset.graph))
+        Victim(
+            file.stem if stems.count(file.stem) == 1 else str(file),
+            model,
+            predict_checked(model, dataset.graph, dataset),
+        )
         for file, model in models.items()
     ]
 
@@ -307,13 +315,13 @@ def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
 
     console = output.console(stderr=True)
     console.print(dataset_line(dataset))
-    return every_run(console, plan.runs, announced, lambda run, told: _attack_one(plan, dataset, *run, told))
+    return run_all(console, plan.runs, announced, lambda run, progress: _attack_one(plan, dataset, *run, progress))
 
 
-def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: Reporter) -> Run:
+def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: ProgressReporter) -> Run:
     from grb import api
     from grb.attack.base import AttackError
-    from grb.model.base import predict
+    from grb.evaluator.scoring import predict_checked
 
     attack, threat = plan.attacks[name], plan.threats[name, mode]
     begun: dict[str, Any] = {
@@ -322,7 +330,7 @@ def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, p
         "params": attack_params(attack),
         "mode": mode,
         "seed": seed,
-        "threat": {"kind": type(threat).__name__.lower(), **asdict(threat)},
+        "threat": threat.to_dict(),
         "knowledge": plan.knowledge,
     }
     try:
@@ -339,7 +347,7 @@ def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, p
     except (BudgetError, AttackError) as refusal:  # the attack is to blame, not the command: the others go on
         return Run(**begun, error=str(refusal))
     attacked_graph = dataset.graph.apply(result.edit)
-    attacked = [predict(victim.model, attacked_graph) for victim in plan.victims]
+    attacked = [predict_checked(victim.model, attacked_graph, dataset) for victim in plan.victims]
     begun |= {
         "knowledge": result.knowledge,
         "victims": [_outcome(dataset, mode, victim, logits) for victim, logits in zip(plan.victims, attacked)],
@@ -355,27 +363,21 @@ def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, p
         if plan.save is not None:
             saved = str(write(plan.save, Run(**begun), result, plan.header))
         if plan.figures is not None and seed == plan.seeds[0]:
-            drawn = draw(plan.figures, Run(**begun), result, dataset, plan.victims[0].clean, attacked[0])
+            drawn = draw(plan.figures, Run(**begun), result, dataset, plan.victims[0].clean.logits, attacked[0].logits)
     except GRBError as refusal:  # the scores are worth showing all the same
         problem = str(refusal)
     return Run(**begun, saved=saved, figures=drawn, error=problem)
 
 
-def _outcome(dataset: Dataset, mode: str, victim: Victim, attacked: Tensor) -> dict[str, Any]:
-    from grb import metric
+def _outcome(dataset: Dataset, mode: str, victim: Victim, attacked: Prediction) -> dict[str, Any]:
+    from grb.evaluator.scoring import score
 
-    ids = dataset.test_ids(mode)
-    y, before, after = dataset.labels[ids], victim.clean[ids], attacked[ids]
-    if y.dim() == 1:
-        scores = [metric.accuracy(logits, y) for logits in (before, after)]
-        changed = before.argmax(1) != after.argmax(1)
-    else:
-        scores = [metric.f1(logits > 0, y) for logits in (before, after)]
-        changed = ((before > 0) != (after > 0)).any(1)
+    clean = score(None, dataset, after=victim.clean, difficulties=[mode])
+    under = score(None, dataset, after=attacked, before=victim.clean, difficulties=[mode])
     return {
         "victim": victim.name,
-        "model": model_title(victim.model),
-        "clean": scores[0],
-        "attacked": scores[1],
-        "changed": float(changed.double().mean()),
+        "model": victim.model.title,
+        "clean": clean.values[clean.primary][mode],
+        "attacked": under.values[under.primary][mode],
+        "changed": under.changed[mode],
     }

@@ -139,9 +139,10 @@ def parse_range(text: str) -> tuple[float, float]:
 
 def expected_steps(attack: Attack, threat: Threat) -> int | None:
     """Steps of all rounds, for the ETA; None if the attack does not say."""
-    steps = getattr(attack, "n_epoch", None)
-    nodes = getattr(threat, "nodes", None)
-    if not isinstance(steps, int):
+    from grb.attack.build import steps_of
+
+    steps, nodes = steps_of(attack), getattr(threat, "nodes", None)
+    if steps is None:
         return None
     if nodes is None:
         return steps

@@ -45,7 +45,7 @@ class Run:
     figures: list[str] = field(default_factory=list)
     error: str | None = None
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         words = f"{self.attack} {self.mode} seed {self.seed}"
         if self.victims:
             scores = ", ".join(

@@ -11,6 +11,7 @@ from grb import catalogue
 from grb.cli.ls import ABSENT, STATISTICS, where
 from grb.dataset import registry
 from grb.dataset.sources import SOURCES
+from grb.documentation import argument_docs
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
         return {
             "name": name,
             "synthetic": False,
-            "summary": catalogue.entries("dataset")[name].summary,
+            "summary": catalogue.entries("dataset")[name].description,
             "where": ABSENT if name in SOURCES else f"{ABSENT}; these are the paper's statistics",
             **{key: known.get(key) for key in STATISTICS},
             "feature_range": known.get("range"),
@@ -43,7 +44,7 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     return {
         "name": name,
         "synthetic": loaded.synthetic,
-        "summary": catalogue.entries("dataset")[name].summary,
+        "summary": catalogue.entries("dataset")[name].description,
         "where": place,
         **_collection(loaded),
         "nodes": loaded.num_nodes,
@@ -89,11 +90,13 @@ def _structure(loaded: Dataset) -> dict[str, Any]:
 
 def model(name: str) -> dict[str, Any]:
     """A model's arguments, the papers' settings for it, and its size with those of grb-cora."""
-    from grb.model.build import build, settings, split_name
+    from grb.model.build import build, settings
+    from grb.names import ModelName
 
-    base, suffixes = split_name(name)
+    parsed = ModelName.parse(name)
+    base = parsed.architecture
     tables = catalogue.preset("models")
-    variants = [f"{base}+ln"] if "ln" in suffixes else [base, f"{base}+ln"]
+    variants = [f"{base}+ln"] if parsed.layer_norm else [base, f"{base}+ln"]
     presets = [
         {"dataset": place, "model": variant, **table[variant]}
         for place, table in tables.items()
@@ -123,10 +126,10 @@ def anything(kind: str, name: str) -> dict[str, Any]:
     doc = inspect.getdoc(target) or ""
     return {
         "name": name,
-        "summary": entry.summary,
+        "summary": entry.description,
         "code": entry.target,
         "about": _unmarked(doc.split("\n\n")[0]),
-        "arguments": [each for each in _arguments(target, doc) if kind != "attack" or each["name"] in _open(target)],
+        "arguments": [each for each in _arguments(target) if kind != "attack" or each["name"] in _open(target)],
     }
 
 
@@ -137,8 +140,8 @@ def _open(attack: Any) -> list[str]:
     return open_parameters(attack)
 
 
-def _arguments(target: Any, doc: str) -> list[dict[str, Any]]:
-    meanings = _meanings(doc)
+def _arguments(target: Any) -> list[dict[str, Any]]:
+    meanings = {name: _unmarked(text) for name, text in argument_docs(target).items()}
     return [
         {"name": key, "default": _default(parameter), "meaning": meanings.get(key)}
         for key, parameter in inspect.signature(target).parameters.items()
@@ -150,19 +153,6 @@ def _default(parameter: inspect.Parameter) -> str:
     if parameter.default is inspect.Parameter.empty:
         return "needed"
     return getattr(parameter.default, "__name__", None) or repr(parameter.default)
-
-
-def _meanings(doc: str) -> dict[str, str]:
-    """Argument and meaning from the section ``Args:`` of a docstring.
-
-    >>> _meanings("What.\\n\\nArgs:\\n    a: First,\\n        in two lines.\\n    b: Second.\\n\\nReturns: c")
-    {'a': 'First, in two lines.', 'b': 'Second.'}
-    """
-    section = re.search(r"^Args:\n((?:[ ]{4}.*\n?|\n(?=[ ]{4}))+)", doc, re.MULTILINE)
-    if section is None:
-        return {}
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section.group(1), re.MULTILINE)
-    return {name: _unmarked(text) for name, text in entries}
 
 
 def _unmarked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``grb eval``: score a saved model, on the clean graph or under an edit."""
+"""``grb eval``: score a saved model on the clean graph and under edits."""
 
 from __future__ import annotations
 
@@ -19,92 +19,141 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Written by `grb train --save`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --save`.")],
+    edits: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --save`, each applied by itself."),
+    ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(help="Dataset; the one it was trained on if not given.", autocompletion=names("dataset")),
+        typer.Option(
+            "--dataset",
+            "-d",
+            help="Dataset to score on; the one that the model was trained on if not given.",
+            autocompletion=names("dataset"),
+        ),
     ] = None,
-    edit: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Edit to apply to the graph first.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Metrics beside accuracy, for instance macro-f1,recall:1,auroc (recall:1 is the recall of class 1), "
+            "or custom ones as package.module:function.",
+        ),
+    ] = None,
+    difficulty: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,...", help="Test sets to score, for instance easy,full; all of them if not given."),
+    ] = None,
     checks: Annotated[
         bool, typer.Option("--checks", help="Also look for signs that attacks on this model cannot be trusted.")
     ] = False,
-    threads: Annotated[int, typer.Option(help="Threads of torch.")] = 1,
+    threads: Annotated[int, typer.Option(help="Number of threads that torch uses.")] = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
+    edit: Annotated[Path | None, typer.Option(hidden=True, help="Replaced by edits as arguments.")] = None,
 ) -> None:
-    """Score a saved model on each test set of a dataset.
+    """Score a saved model on the test sets of a dataset, clean and under every edit.
 
     \b
     Examples:
       grb eval gcn.safetensors
-      grb eval gcn.safetensors --dataset grb-cora --edit attack.npz
+      grb eval gcn.safetensors attack.npz other.npz --metrics macro-f1,recall:1
       grb eval gcn.safetensors --checks
     """
 
-    from grb import api
-    from grb.dataset import load_dataset
-    from grb.graph import GraphEdit
-    from grb.trainer.checkpoint import load_model_with_meta
+    from grb import metric
+    from grb.evaluator.scoring import primary_metric
 
+    if edit is not None:
+        raise DataError(
+            f"--edit is not an option any more; write `grb eval {file} {edit}`, with as many edits as wanted"
+        )
     check_counts(threads=threads)
     use_machine(threads)
-    model, meta = load_model_with_meta(file)
-    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
-    fingerprint = loaded.fingerprint()
-    check_model(file, model, meta, loaded, fingerprint)
-    change = None
-    if edit is not None:
-        change, made_for = GraphEdit.load_with_meta(edit)
-        _check_origin(edit, made_for, loaded, fingerprint)
-    scores = {"clean": api.evaluate(model, loaded)}
-    if change is not None:
-        scores["edited"] = api.evaluate(model, loaded, change)
-        output.say("note: limits of the edit were not checked here; `grb attack` does when it makes one")
-    result = {
-        "file": str(file),
-        "model": model_title(model),
-        "parameters": model.num_parameters,
-        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
-        "metric": metric_name(loaded),
-        "threads": threads,
-        "scores": scores,
-        "edit": None if change is None else {"file": str(edit), **_size(change)},
-        "warnings": None,
-    }
+    chosen = metric.get_all(metrics or "")
+    model, loaded, fingerprint = _load(file, dataset, data_dir)
     if checks and loaded.task == "graph":
         raise DataError(
             f"--checks looks at the nodes of one graph, but '{loaded.name}' has graphs to classify; leave it out"
         )
-    if checks:
-        from grb.evaluator import sanity_checks as reliability
-
-        result["warnings"] = [flag.plain() for flag in reliability.check_model(model, loaded)]
+    changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits or []}
+    if changes:
+        output.say("note: limits of the edits were not checked here; `grb attack` does when it makes one")
+    wanted = [name.strip() for name in difficulty.split(",")] if difficulty else None
+    result = {
+        "file": str(file),
+        "model": model.title,
+        "parameters": model.num_parameters,
+        "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": fingerprint},
+        "metric": primary_metric(loaded),
+        "threads": threads,
+        "results": _results(model, loaded, changes, metrics=list(chosen.values()), difficulties=wanted),
+        "warnings": _warnings(model, loaded) if checks else None,
+    }
     if as_json:
         output.print_json(result)
     else:
-        _show(result, loaded)
+        _show(result, loaded, {name for name, each in chosen.items() if each.range != (0.0, 1.0)})
 
 
-def metric_name(dataset: Dataset) -> str:
-    return "accuracy" if dataset.labels.dim() == 1 else "micro-F1"
+def _load(file: Path, dataset: str | None, data_dir: Path | None) -> tuple[GraphModel, Dataset, str]:
+    """A saved model, the dataset to score it on, and that dataset's fingerprint."""
+    from grb.dataset import load_dataset
+    from grb.trainer.checkpoint import load_model_with_meta
+
+    model, meta = load_model_with_meta(file)
+    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
+    fingerprint = loaded.fingerprint()
+    check_model(file, model, meta, loaded, fingerprint)
+    return model, loaded, fingerprint
+
+
+def _load_edit(file: Path, dataset: Dataset, fingerprint: str) -> GraphEdit:
+    from grb.graph import GraphEdit
+
+    edit, made_for = GraphEdit.load_with_meta(file)
+    _check_origin(file, made_for, dataset, fingerprint)
+    return edit
+
+
+def _results(
+    model: GraphModel, dataset: Dataset, edits: Mapping[str, GraphEdit], **options: Any
+) -> list[dict[str, Any]]:
+    """Scores on the clean graph, then under every edit, as plain values."""
+    from grb.evaluator.scoring import predict_checked, score
+
+    clean = predict_checked(model, dataset.graph, dataset)
+    found = [score(model, dataset, after=clean, **options)]
+    found += [score(model, dataset, edit, before=clean, **options) for edit in edits.values()]
+    sizes = [None, *map(_size, edits.values())]
+    return [
+        {
+            "graph": graph,
+            "edit": size,
+            "values": {name: dict(scores) for name, scores in each.values.items()},
+            "changed": dict(each.changed),
+            "invalid": dict(each.invalid),
+        }
+        for graph, size, each in zip(["clean", *edits], sizes, found, strict=True)
+    ]
 
 
 def dataset_title(dataset: Dataset) -> str:
+    """A dataset's name for tables, which says so if it is synthetic."""
     return f"{dataset.name} (synthetic)" if dataset.synthetic else dataset.name
 
 
 def dataset_line(dataset: Dataset) -> str:
+    """A dataset and its size in one line."""
     return (
         f"{dataset_title(dataset)}: {dataset.num_nodes} nodes, {dataset.num_edges} edges, "
         f"{dataset.num_features} features, {dataset.num_classes} classes"
     )
 
 
-def model_title(model: GraphModel) -> str:
-    return model.title
-
-
 def trained_on(file: Path, meta: dict[str, Any]) -> str:
+    """The dataset that a model's file names; import paths are refused."""
     name = meta.get("dataset")
     if not isinstance(name, str):
         raise DataError(f"{file} does not say which dataset it was trained on; give one with --dataset")
@@ -169,20 +218,45 @@ def _size(edit: GraphEdit) -> dict[str, int]:
     }
 
 
-def _show(result: dict[str, Any], dataset: Dataset) -> None:
-    scores: dict[str, dict[str, float]] = result["scores"]
-    rows = [[name, *(f"{100 * value:.2f}" for value in own.values())] for name, own in scores.items()]
-    if "edited" in scores:
-        change = (scores["edited"][key] - value for key, value in scores["clean"].items())
-        rows.append(["change", *(f"{100 * value:+.2f}" for value in change)])
-    parts = list(scores["clean"])
-    title = f"{result['model']} on {dataset_title(dataset)}: {result['metric']} in %"
-    output.table(title, ["graph", *parts], rows, numbers=parts)
+def _warnings(model: GraphModel, dataset: Dataset) -> list[dict[str, Any]]:
+    from grb.evaluator import sanity_checks
+
+    return [flag.to_dict() for flag in sanity_checks.check_model(model, dataset)]
+
+
+def _show(result: dict[str, Any], dataset: Dataset, unbounded: set[str]) -> None:
+    """One table of all metrics and graphs, in per cent but for metrics without a range from 0 to 1."""
+    clean, *edited = result["results"]
+    several, titles = len(clean["values"]) > 1, _titles([each["graph"] for each in edited])
+    rows: list[list[str]] = []
+    for name, own in clean["values"].items():
+        factor, form = (1, ".4g") if name in unbounded else (100, ".2f")
+        head = [name] if several else []
+        rows.append([*head, "clean", *(f"{factor * value:{form}}" for value in own.values())])
+        for title, each in zip(titles, edited, strict=True):
+            values = each["values"][name]
+            change = (f"{factor * (value - own[key]):+{form}}" for key, value in values.items())
+            rows.append([*head, title, *(f"{factor * value:{form}}" for value in values.values())])
+            rows.append([*head, "change", *change])
+    parts = list(clean["changed"])
+    unit = f"{'metrics' if several else result['metric']} in %"
+    if unbounded:
+        unit += f", {', '.join(sorted(unbounded))} as it is"
+    headers = ["metric", "graph", *parts] if several else ["graph", *parts]
+    output.table(f"{result['model']} on {dataset_title(dataset)}: {unit}", headers, rows, numbers=parts)
     if result["warnings"]:
         found = [[flag["name"], flag["sentence"]] for flag in result["warnings"]]
         output.table("Warnings", ["check", "what was found"], found)
     elif result["warnings"] is not None:
         output.say("checks: nothing suspicious about the model's randomness, outputs and gradients")
-    if result["edit"] is not None:
-        words = [f"{count} {what.replace('_', ' ')}" for what, count in result["edit"].items() if what != "file"]
-        output.say("edit: " + ", ".join(words))
+    if invalid := max(max(each["invalid"].values()) for each in result["results"]):
+        output.say(f"warning: the model gives NaN for up to {invalid} targets; they count as wrong")
+    for title, each in zip(titles, edited, strict=True):
+        counts = [f"{count} {what.replace('_', ' ')}" for what, count in each["edit"].items()]
+        output.say(f"{title}: " + ", ".join(counts))
+
+
+def _titles(files: Sequence[str]) -> list[str]:
+    """File names without directory, or with it where two are the same."""
+    listed = [Path(file).name for file in files]
+    return [name if listed.count(name) == 1 else file for name, file in zip(listed, files, strict=True)]

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output
-from grb.cli.leaderboard import Recipes, Source, boards_at, found_at
-from grb.cli.options import DataDir, Json, check_directory
+from grb.cli.leaderboard import boards_at
+from grb.cli.options import DataDir, Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
 from grb.errors import DataError, UnknownName
+from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grb.evaluator.matrix import Board
-    from grb.pipeline.plan import Study
+    from grb.dataset import Dataset
+    from grb.evaluator.board import Board
     from grb.pipeline.store import Store
 
 KINDS = ("png", "svg", "pdf")
@@ -26,24 +27,40 @@ KINDS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True)
 class Result:
-    """One board, with its study and store where it comes from a store."""
+    """The boards of one study (several if it sweeps a limit), and the store behind them; None for boards from a file."""
 
-    board: Board
-    study: Study | None = None
+    boards: tuple[Board, ...]
     store: Store | None = None
+    data_dir: Path | None = None
 
-    def needed(self) -> tuple[Study, Store]:
-        """The study and the store; refused for boards from a file."""
-        if self.study is None or self.store is None:
-            raise DataError("this figure needs the store and the dataset, and a file of boards has neither")
-        return self.study, self.store
+    @property
+    def board(self) -> Board:
+        """The first board."""
+        return self.boards[0]
+
+    def records(self) -> Store:
+        """The store; refused for boards from a file."""
+        if self.store is None:
+            raise DataError("this figure needs the store, but a file of boards has none")
+        return self.store
+
+    def dataset(self) -> Dataset:
+        """The dataset behind the boards, whose nodes are attacked; refused if it is not on this machine."""
+        from grb.dataset import load_dataset
+
+        if self.board.meta.get("task") == "graph":
+            raise DataError(f"it shows nodes that are attacked, but '{self.board.dataset}' has graphs to classify")
+        reference = str(self.board.meta.get("reference") or self.board.dataset)
+        if is_import_path(reference):
+            raise DataError(f"it needs the dataset '{reference[:60]}', which is code; draw it from Python")
+        return load_dataset(reference, data_dir=self.data_dir)
 
 
 Drawn = Iterator[tuple[str, "Figure"]]
 
 
 def figures(
-    store: Source = None,
+    store: StoreArgument = None,
     written: Annotated[Path, typer.Option("-o", "--output", help="The directory.")] = Path("figures"),
     kind: Annotated[str, typer.Option("--format", help="png, svg or pdf.")] = "png",
     dpi: Annotated[int, typer.Option(help="Dots per inch of a PNG.")] = 300,
@@ -51,9 +68,7 @@ def figures(
         list[str] | None, typer.Option("--only", help="One of the figures below, again for more; all if not given.")
     ] = None,
     recipe: Recipes = None,
-    mode: Annotated[
-        str | None, typer.Option(help="Difficulty of figures that show one; the last if not given.")
-    ] = None,
+    difficulty: Difficulty = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -90,9 +105,9 @@ def figures(
     skipped: list[dict[str, str]] = []
     for result in results:
         title = str(result.board.meta.get("recipe") or result.board.dataset)
-        for name in wanted if only else _telling(result.board, wanted):
+        for name in wanted if only else _suitable(result, wanted):
             try:
-                for part, figure in FIGURES[name](result, _mode(result.board, mode)):
+                for part, figure in FIGURES[name](result, _mode(result.board, difficulty)):
                     made.append(_save(figure, written / f"{slug(title)}-{part}.{kind}", dpi, as_json))
             except DataError as error:
                 skipped.append({"figure": name, "board": title, "reason": str(error)})
@@ -112,27 +127,25 @@ def _chosen(only: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(only)) if only else list(FIGURES)
 
 
-def _telling(board: Board, wanted: list[str]) -> list[str]:
-    """Figures that say something about a board: one that varies a limit ranks nobody, and others do not vary any."""
-    from grb.visualise.budget import split_label
-
-    swept = any(split_label(attack) for attack in board.attacks)
-    return [name for name in wanted if (name == "budget") == swept]
+def _suitable(result: Result, wanted: list[str]) -> list[str]:
+    """Figures that say something about a study: one that varies a limit ranks nobody, and others do not vary any."""
+    return [name for name in wanted if (name == "budget") == (result.board.limit is not None)]
 
 
 def _results(source: Path | None, recipes: Sequence[str] | None, data_dir: Path | None) -> list[Result]:
-    if source is not None and source.suffix == ".json":
-        return [Result(board) for board in boards_at(source, recipes, data_dir)]
-    from grb.cli.run_options import store_at
+    """Boards by study."""
+    store = None if source is not None and source.suffix == ".json" else store_at(source)
+    found: dict[tuple[str, str], list[Board]] = {}
+    for board in boards_at(source, recipes):
+        alone = "" if board.limit is not None else str(len(found))
+        found.setdefault((str(board.meta.get("recipe")), alone), []).append(board)
+    return [Result(tuple(boards), store, data_dir) for boards in found.values()]
 
-    place = store_at(source)
-    return [Result(found.board, found.study, place) for found in found_at(source, recipes, data_dir)]
 
+def _mode(board: Board, difficulty: str | None) -> str:
+    from grb.leaderboard.table import chosen_difficulty
 
-def _mode(board: Board, mode: str | None) -> str:
-    from grb.leaderboard.table import chosen_mode
-
-    return chosen_mode(board, mode)
+    return chosen_difficulty(board, difficulty)
 
 
 def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
@@ -144,21 +157,13 @@ def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
     return done
 
 
-def _of_nodes(result: Result) -> tuple[Study, Store]:
-    """What a figure of targets that are nodes needs."""
-    study, store = result.needed()
-    if study.dataset.task == "graph":
-        raise DataError(f"it shows nodes that are attacked, but '{study.dataset.name}' has graphs to classify")
-    return study, store
-
-
-def _degrees(result: Result, mode: str) -> Drawn:
+def _degrees(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(_of_nodes(result)[0].dataset))
+    yield "fig04-degrees", visualise.draw_degrees(visualise.degrees(result.dataset()))
 
 
-def _rankings(result: Result, mode: str) -> Drawn:
+def _rankings(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
     from grb.visualise.rankings import Kind
 
@@ -170,7 +175,7 @@ def _rankings(result: Result, mode: str) -> Drawn:
     drawn = 0
     for name, kind, title in kinds:
         try:
-            data = [visualise.ranking(board, each, kind) for each in board.modes]
+            data = [visualise.ranking(board, each, kind) for each in board.difficulties]
         except DataError:
             continue
         drawn += 1
@@ -179,27 +184,27 @@ def _rankings(result: Result, mode: str) -> Drawn:
         raise DataError(f"the board of {board.dataset} ranks no models")
 
 
-def _difficulty(result: Result, mode: str) -> Drawn:
+def _difficulty(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
     yield "fig07-difficulty", visualise.draw_difficulty(visualise.difficulty(result.board))
 
 
-def _budget(result: Result, mode: str) -> Drawn:
+def _budget(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    data = visualise.sweeps(result.board, mode)
+    data = visualise.sweeps(result.boards, difficulty)
     yield "fig08-limits-models", visualise.draw_models(data)
     yield "fig09-limits-attacks", visualise.draw_attacks(data)
 
 
-def _gains(result: Result, mode: str) -> Drawn:
+def _gains(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
     reasons = []
     for number, suffix in ((10, "ln"), (11, "at")):
         try:
-            data = visualise.gains(result.board, suffix, mode)
+            data = visualise.gains(result.board, suffix, difficulty)
         except DataError as error:
             reasons.append(str(error))
             continue
@@ -208,38 +213,38 @@ def _gains(result: Result, mode: str) -> Drawn:
         raise DataError(f"the board of {result.board.dataset} has no model both without and with '+ln' or '+at'")
 
 
-def _process(result: Result, mode: str) -> Drawn:
+def _process(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    strips = visualise.process(result.board, result.needed()[1], mode)
-    yield "process", visualise.draw_process(strips, title=f"Attack process, {result.board.dataset}, {mode}")
+    strips = visualise.process(result.board, result.records(), difficulty)
+    yield "process", visualise.draw_process(strips, title=f"Attack process, {result.board.dataset}, {difficulty}")
 
 
-def _degree_accuracy(result: Result, mode: str) -> Drawn:
+def _degree_accuracy(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
 
-    study, store = _of_nodes(result)
-    correct = visualise.measured_correct(study, store, mode)
-    degrees = study.dataset.graph.adj.degrees[study.dataset.test_ids(mode)].numpy()
+    dataset = result.dataset()
+    correct = visualise.measured_correct(result.board, result.records(), difficulty)
+    degrees = dataset.graph.adj.degrees[dataset.test_ids(difficulty)].numpy()
     order = [name for name in result.board.attacks if name in correct]
     listed = {name: correct[name] for name in order}
-    data = visualise.degree_accuracy(degrees, listed, dataset=study.dataset.name, mode=mode)
+    data = visualise.degree_accuracy(degrees, listed, dataset=dataset.name, difficulty=difficulty)
     yield "degree-accuracy", visualise.draw_degree_accuracy(data)
 
 
-def _unnoticeability(result: Result, mode: str) -> Drawn:
+def _unnoticeability(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
     from grb.graph import GraphEdit
 
-    study, store = _of_nodes(result)
+    dataset, store = result.dataset(), result.records()
     found = {}
     for attack in result.board.attacks[:MAX_EDITS]:
-        cells = (result.board.cell(attack, defense, mode) for defense in result.board.defenses)
-        keys = [facts["attack"] for cell in cells if cell for facts in cell.facts if "attack" in facts]
+        cells = (result.board.cell(attack, defense, difficulty) for defense in result.board.defenses)
+        keys = [metadata["attack"] for cell in cells if cell for metadata in cell.metadata if "attack" in metadata]
         if keys:
             edit = GraphEdit.load(store.find(store.read(keys[0]), "edit"))
-            found[attack] = visualise.unnoticeability(study.dataset.graph, edit)
-    title = f"What attacks leave to notice, {study.dataset.name}, {mode}"
+            found[attack] = visualise.unnoticeability(dataset.graph, edit)
+    title = f"What attacks leave to notice, {dataset.name}, {difficulty}"
     yield "unnoticeability", visualise.draw_unnoticeability(found, title=title)
 
 

@@ -11,6 +11,7 @@ from grb.cli import describe, output
 from grb.cli.ls import known_kind
 from grb.cli.options import DataDir, Json, names
 from grb.errors import UnknownName
+from grb.names import ModelName
 
 # facts that only models have
 MORE = (("parameters_on_grb_cora", "parameters on grb-cora"), ("training", "training"))
@@ -46,9 +47,8 @@ def info(
 
 
 def _canonical_name(kind: str, name: str) -> str | None:
-    base = name.partition("+")[0] if kind == "model" else name
     try:
-        return catalogue.canonical(kind, base)
+        return catalogue.canonical(kind, ModelName.parse(name).architecture if kind == "model" else name)
     except UnknownName:
         return None
 

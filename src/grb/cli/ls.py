@@ -77,11 +77,10 @@ def markdown_table(kinds: list[str], *, scenarios: bool = False, recipes: bool =
 
 def _family(kind: str, name: str, entry: catalogue.Entry) -> str:
     """The heading under which the table lists a name: its kind, or a part of it."""
-    first = entry.summary.partition(":")[0]
     if kind == "attack":
-        return f"attacks, {first}"
+        return f"attacks, {entry.group}" if entry.group else "attacks"
     if kind == "model":
-        return "models that are defenses" if first == "defense" else "models"
+        return "models that are defenses" if entry.group == "defense" else "models"
     if kind == "dataset":
         files = "GRB" if registry.has_files(name) else "from raw files"
         return f"datasets, {'embedded' if name in registry.EMBEDDED else files}"
@@ -134,7 +133,7 @@ def where(name: str) -> str:
 
 
 def _row(kind: str, name: str, entry: catalogue.Entry) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "summary": entry.summary, "aliases": list(entry.aliases)}
+    row: dict[str, Any] = {"name": name, "summary": entry.description, "aliases": list(entry.aliases)}
     if kind == "dataset":
         known = catalogue.preset("datasets").get(name, {})
         row.update({key: known.get(key) for key in STATISTICS}, where=where(name))

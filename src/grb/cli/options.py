@@ -6,12 +6,15 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grb import catalogue
 from grb.errors import DataError
+
+if TYPE_CHECKING:
+    from grb.pipeline.store import Store
 
 
 def names(*kinds: str) -> Callable[[str], list[str]]:
@@ -83,6 +86,33 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Look here before GRB_DATA: the directory with a dataset's npz files, or a root of such."),
 ]
+
+
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", help="Directory of records and artefacts; the one below GRB_HOME by default.")
+]
+StoreArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[STORE]", help="A store, or a file of `--format json`; the store below GRB_HOME by default."
+    ),
+]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="File or directory to write to.")]
+Recipes = Annotated[
+    list[str] | None,
+    typer.Option("--recipe", help="Name of a recipe whose results to show; repeatable; all of the store by default."),
+]
+Difficulty = Annotated[
+    str | None, typer.Option("--difficulty", help="easy, medium, hard or full; the last of a board by default.")
+]
+
+
+def store_at(path: Path | None) -> Store:
+    """The store at a path, or the one below GRB_HOME."""
+    from grb.dataset import registry
+    from grb.pipeline.store import Store
+
+    return Store(path or registry.home() / "store")
 
 
 def group(about: str) -> typer.Typer:

@@ -1,4 +1,4 @@
-"""``grb run``: carry out a recipe; running again resumes."""
+"""``grb run`` and ``grb reproduce``: carry out a recipe; running again resumes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json
+from grb.cli.options import Json, StoreOption, store_at
+from grb.cli.progress import duration
 
 if TYPE_CHECKING:
-    from grb.pipeline import Recipe, Store
+    from grb.pipeline import Recipe, Store, Study
+
+
+REPRODUCE = """Run a recipe of the paper and show the paper's numbers next to ours: `grb run` under the paper's word.
+
+\b
+Examples:
+  grb reproduce synth-cora             needs no download
+  grb reproduce grb-cora --quick       the paper's table in minutes
+  grb reproduce grb-cora --victims 5   with intervals over trainings
+"""
 
 
 def run(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name (`grb ls recipes`) or a YAML file.")],
-    store: run_options.StoreDir = None,
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe (`grb ls recipes`), or a YAML file.")],
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show the jobs, and the time, memory and disk they need.")
+    ] = False,
+    store: StoreOption = None,
     quick: run_options.Quick = False,
     victims: run_options.Victims = None,
     repeats: run_options.Repeats = None,
-    modes: run_options.Modes = None,
+    difficulty: run_options.Difficulties = None,
     shard: run_options.Shard = None,
     workers: run_options.Workers = None,
     timeout: run_options.Timeout = None,
@@ -34,47 +48,73 @@ def run(
 
     \b
     Examples:
-      grb run synth-cora
+      grb run synth-cora                                 needs no download
+      grb run grb-cora --quick --plan                    how many jobs, how long
       grb run my-recipe.yaml --store results --workers 2
       grb run grb-cora --shard 1/4
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
-    made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-    finish(recipe, made, run_options.store_at(store), shard, workers, timeout, memory, dask, as_json)
-
-
-def finish(
-    source: str,
-    recipe: Recipe,
-    store: Store,
-    shard: str | None,
-    workers: int | None,
-    timeout: float | None,
-    memory: float | None,
-    dask: str | None,
-    as_json: bool,
-) -> None:
-    """Run a recipe and show what came of it; ends the command with its exit code."""
-    from grb.cli.leaderboard import show_board
-    from grb.leaderboard.boards import shown_board
-    from grb.pipeline import plan_study, recipe_names
+    from grb.pipeline import plan_study
     from grb.pipeline.submission import submissions
 
-    study = plan_study(recipe, submitted=submissions(store))
-    outcome = run_options.carry_out(
-        run_options.part(study, shard),
-        store,
-        workers=workers,
-        timeout=timeout,
-        memory=memory,
-        cluster=dask,
-        as_json=as_json,
-    )
-    if any(store.has(place.score) for place in study.places):
-        show_board(shown_board(study, store), as_json=as_json)
-    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {store.path}")
-    named = [] if source in recipe_names() else ["--recipe", source]
-    advice = shlex.join(["grb", "leaderboard", "build", str(store.path), *named, "-o", "page.html"])
-    output.say(f"as a page: {advice}")
+    place = store_at(store)
+    made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=difficulty)
+    whole = plan_study(made, submitted=submissions(place))
+    study = run_options.part(whole, shard)
+    limits = run_options.Resources(workers, timeout, memory, dask)
+    if plan:
+        show_plan(made, study, place, limits.cores, as_json)
+        return
+    outcome = run_options.carry_out(study, place, limits, as_json=as_json)
+    scored = [key for key in whole.targets if place.has(key)]
+    if scored:
+        from grb.cli.leaderboard import show_boards
+        from grb.pipeline import build_board
+
+        show_boards(build_board(whole, place), as_json=as_json)
+    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {place.path}")
+    if scored:
+        output.say("as a page: " + shlex.join(["grb", "leaderboard", str(place.path), "--format", "html"]))
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
+
+
+def show_plan(recipe: Recipe, study: Study, store: Store, cores: int, as_json: bool) -> None:
+    """What a study will run, what is done already, and what the rest will cost."""
+    from grb.pipeline.estimate import estimate
+
+    lines = estimate(study, store)
+    seconds = sum(line.seconds for line in lines)
+    if as_json:
+        output.print_json(
+            {
+                "recipe": recipe.name,
+                "dataset": recipe.dataset,
+                "store": str(store.path),
+                "jobs": [vars(line) for line in lines],
+                "cpu_seconds": seconds,
+                "workers": cores,
+                "measurements": len(study.targets),
+            }
+        )
+        return
+    rows = [
+        [
+            line.kind,
+            line.jobs,
+            line.cached,
+            line.jobs - line.cached,
+            ("" if line.measured else "~") + duration(line.seconds),
+            f"{line.bytes / 2**20:.1f}",
+            f"{line.megabytes:.0f}" if line.jobs > line.cached else "-",
+        ]
+        for line in lines
+    ]
+    headers = ["jobs", "all", "done", "to do", "CPU time", "disk MB", "memory MB"]
+    output.table(study.title, headers, rows, numbers=headers[1:])
+    sure = all(line.measured for line in lines)
+    output.say(
+        f"about {duration(seconds / cores)} on {cores} workers"
+        + ("" if sure else "; ~ is guessed from the dataset's size")
+        + f"; store: {store.path}"
+    )

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import threading
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grb.cli import output
 from grb.cli.options import check_counts
-from grb.cli.progress import clock
+from grb.cli.progress import ProgressReporter
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Event, Outcome, Recipe, Store, Study
+    from grb.pipeline import Outcome, Recipe, Store, Study
 
-SIGN_OF_LIFE, SILENCE = 10.0, 30.0
-
-StoreDir = Annotated[
-    Path | None, typer.Option("--store", help="Directory of records and artefacts; below GRB_HOME if not given.")
+Quick = Annotated[bool, typer.Option("--quick", help="Run the recipe's small variant: fewer repeats and iterations.")]
+Victims = Annotated[int | None, typer.Option(help="Number of trainings of every victim; 1 in the paper.")]
+Repeats = Annotated[int | None, typer.Option(help="Number of random draws of every attack; 10 in the paper.")]
+Difficulties = Annotated[
+    str | None, typer.Option("--difficulty", "--modes", help="Difficulties to attack, for instance easy,full.")
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="The recipe's small variant: fewer repeats and iterations.")]
-Victims = Annotated[int | None, typer.Option(help="Trainings of every victim; 1 in the paper.")]
-Repeats = Annotated[int | None, typer.Option(help="Draws of surrogate and edges per attack; 10 in the paper.")]
-Modes = Annotated[str | None, typer.Option(help="Difficulties, for instance easy,full.")]
-Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts, for several machines.")]
-Workers = Annotated[int | None, typer.Option(help="Processes; as many as there are cores if not given.")]
-Timeout = Annotated[float | None, typer.Option(help="Seconds per job.")]
-Memory = Annotated[float | None, typer.Option(help="Megabytes per worker.")]
+Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts, for several machines.")]
+Workers = Annotated[int | None, typer.Option(help="Number of worker processes; the number of cores by default.")]
+Timeout = Annotated[float | None, typer.Option(help="Maximum seconds of a job.")]
+Memory = Annotated[float | None, typer.Option(help="Maximum megabytes of a worker.")]
 Dask = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="On a Dask cluster: its scheduler's address, or local, or local:4."),
+    typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: the address of its scheduler, or local, or local:4."),
 ]
 LOOPBACK = ("127.", "localhost", "[::1]")
-
-
-def store_at(path: Path | None) -> Store:
-    """The store at a path, or the one below GRB_HOME."""
-    from grb.dataset import registry
-    from grb.pipeline import Store
-
-    return Store(path or registry.home() / "store")
 
 
 def chosen(
@@ -78,139 +63,57 @@ def part(study: Study, shard: str | None) -> Study:
     return study.shard(int(index), int(count))
 
 
-def carry_out(
-    study: Study,
-    store: Store,
-    *,
-    workers: int | None,
-    timeout: float | None,
-    memory: float | None,
-    cluster: str | None = None,
-    as_json: bool,
-    seconds: dict[str, float] | None = None,
-) -> Outcome:
-    """Run what is missing, with a progress line or JSON events."""
+@dataclass(frozen=True)
+class Resources:
+    """What a run may use of the machine, as the command line says it."""
+
+    workers: int | None = None
+    timeout: float | None = None
+    memory: float | None = None
+    dask: str | None = None
+
+    @property
+    def cores(self) -> int:
+        """Number of processes at work."""
+        return max(self.workers if self.workers is not None else os.cpu_count() or 1, 1)
+
+
+def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool) -> Outcome:
+    """Run what is missing, with a progress line or JSON events; the store knows the study from now on."""
     from grb.pipeline import Limits, run
     from grb.pipeline.estimate import seconds_of
+    from grb.pipeline.provenance import provenance
 
-    limits = Limits(workers if workers is not None else os.cpu_count() or 1, timeout, memory)
-    if cluster is not None and "://" in cluster:
-        scheme, _, host = cluster.partition("://")
-        if scheme != "tls" and not host.startswith(LOOPBACK):
-            output.say(
-                f"note: {cluster} is neither on this machine nor encrypted (tls://); whoever reaches it can run code"
-            )
-    watch: _Events | _Progress = (
-        _Events()
-        if as_json
-        else _Progress(
-            seconds if seconds is not None else seconds_of(study, store), len(study.jobs), max(limits.workers, 1)
-        )
-    )
-    with watch:
-        outcome = run(study.jobs.values(), store, limits=limits, cluster=cluster, on_event=watch.tell)
+    workers = resources.workers if resources.workers is not None else os.cpu_count() or 1
+    limits = Limits(workers, resources.timeout, resources.memory)
+    _warn_of_cluster(resources.dask)
+    record = study.record(provenance(0.0, 0.0))
+    if record is not None and not store.has(record.key):
+        store.write(record)
+    with ProgressReporter(
+        output.console(stderr=True),
+        len(study.jobs),
+        noun="job",
+        costs={} if as_json else seconds_of(study, store),
+        workers=resources.cores,
+        as_json=as_json,
+    ) as progress:
+        outcome = run(study.jobs.values(), store, limits=limits, cluster=resources.dask, on_event=progress.on_event)
     if outcome.failed:
-        for key, sentence in list(outcome.failed.items())[:5]:
-            output.say(f"failed: {study.jobs[key].label}: {sentence}")
         output.say(f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more")
     return outcome
 
 
+def _warn_of_cluster(address: str | None) -> None:
+    scheme, _, host = (address or "").partition("://")
+    if host and scheme != "tls" and not host.startswith(LOOPBACK):
+        output.say(
+            f"note: {address} is neither on this machine nor encrypted (tls://); whoever reaches it can run code"
+        )
+
+
 def exit_code(outcome: Outcome) -> int:
+    """Exit code of a command that ended so."""
     if outcome.interrupted:
         return 130
     return 0 if outcome.complete else 1
-
-
-class _Events:
-    """One JSON object per line on stdout."""
-
-    def __enter__(self) -> _Events:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def tell(self, event: Event) -> None:
-        if event.kind == "cached":
-            return
-        value: dict[str, Any] = {"event": event.kind, "key": event.job.key, "job": event.job.label}
-        if event.seconds:
-            value["seconds"] = round(event.seconds, 3)
-        if event.sentence:
-            value["error"] = event.sentence
-        sys.stdout.write(json.dumps(value) + "\n")
-        sys.stdout.flush()
-
-
-class _Progress:
-    """A live bar on a terminal, a line now and then elsewhere; the ETA weighs jobs by what they should cost."""
-
-    def __init__(self, seconds: dict[str, float], total: int, workers: int) -> None:
-        self.seconds, self.total, self.workers = seconds, total, workers
-        self.work = sum(seconds.values()) or 1.0
-        self.finished = 0.0
-        self.done = total - len(seconds)
-        self.running: dict[str, str] = {}
-        self.begin = self.told = time.monotonic()
-        self.console = output.console(stderr=True)
-        self.bar: Any = None
-        self.over = threading.Event()
-
-    def __enter__(self) -> _Progress:
-        if self.console.is_terminal and not self.console.is_dumb_terminal:
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            self.bar = Progress(
-                TextColumn("{task.percentage:3.0f}%"),
-                BarColumn(),
-                TextColumn("{task.description}"),
-                console=self.console,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task("", total=self.work)
-        threading.Thread(target=self._keep_alive, daemon=True).start()
-        return self
-
-    def _keep_alive(self) -> None:
-        """A word while long jobs run and nothing happens."""
-        while not self.over.wait(SIGN_OF_LIFE / 2):
-            if time.monotonic() - self.told > SILENCE:
-                self._say()
-
-    def __exit__(self, *error: object) -> None:
-        self.over.set()
-        if self.bar is not None:
-            self.bar.stop()
-
-    def tell(self, event: Event) -> None:
-        key = event.job.key
-        if event.kind == "started":
-            self.running[key] = event.job.label
-        elif event.kind in ("done", "failed", "skipped", "elsewhere"):
-            self.running.pop(key, None)
-            self.done += 1
-            self.finished += self.seconds.get(key, 0.0)
-        if event.kind == "failed":
-            self.console.print(f"failed: {event.job.label}: {event.sentence}")
-        if event.kind == "finishing":
-            self.console.print(f"finishing {event.job.label}; Ctrl-C once more stops now")
-        if self.bar is not None or time.monotonic() - self.told > SIGN_OF_LIFE:
-            self._say()
-
-    def _say(self) -> None:
-        self.told = time.monotonic()
-        if self.bar is not None:
-            self.bar.update(self.task, completed=self.finished, description=self._words())
-        else:
-            self.console.print(self._words())
-
-    def _words(self) -> str:
-        passed = time.monotonic() - self.begin
-        left = (
-            passed * (self.work - self.finished) / self.finished
-            if self.finished > 0.02 * self.work
-            else (self.work - self.finished) / self.workers
-        )
-        now = next(iter(list(self.running.values())), "")
-        return f"{self.done}/{self.total} jobs  ETA {clock(left)}  {now}"

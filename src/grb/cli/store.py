@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.cli import output, run_options
-from grb.cli.options import Json, group, use_machine
+from grb.cli import output
+from grb.cli.options import Json, StoreOption, group, store_at, use_machine
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def verify(
         )
     else:
         for problem in problems[:20]:
-            output.say(f"{problem.key[:12]}: {problem.sentence}")
+            output.say(f"{problem.key[:12]}: {problem.message}")
         output.say(
             f"{count} records, {len(problems)} problems, {len(compared) - len(different)}/{len(compared)} equal again"
         )
@@ -164,11 +164,7 @@ def export(
     to: Annotated[Path, typer.Option("-o", "--output", help="bundle.zip, or a table: .csv, .json(l)")] = Path(
         "bundle.zip"
     ),
-    recipe: Annotated[str | None, typer.Option(help="Only what this recipe needs.")] = None,
-    quick: run_options.Quick = False,
-    victims: run_options.Victims = None,
-    repeats: run_options.Repeats = None,
-    modes: run_options.Modes = None,
+    recipe: Annotated[str | None, typer.Option(help="Export only what the studies of this name need.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a bundle (records, weights, edits) for another machine, or a table: scores of a recipe, runs of the taxonomy.
@@ -180,20 +176,12 @@ def export(
       grb store export results -o runs.jsonl
     """
     place = _existing(store)
-    study = None
-    if recipe is not None:
-        from grb.pipeline import plan_study
-        from grb.pipeline.submission import submissions
-
-        made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=modes)
-        study = plan_study(made, submitted=submissions(place))
     if to.suffix == ".zip":
-        from grb.pipeline.bundle import pack
+        from grb.pipeline.bundle import pack, study_keys
 
-        keys = None if study is None else [each.score for each in study.places if place.has(each.score)]
-        count = pack(place, to, keys)
+        count = pack(place, to, None if recipe is None else study_keys(place, recipe))
     else:
-        count = _write_runs(place, to) if study is None else _write_table(study, place, to)
+        count = _write_runs(place, to) if recipe is None else _write_scores(place, recipe, to)
     if as_json:
         output.print_json({"file": str(to), "records": count, "bytes": to.stat().st_size})
     else:
@@ -203,7 +191,7 @@ def export(
 @app.command("import")
 def take_in(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE.zip", help="Written by `grb store export`.")],
-    store: run_options.StoreDir = None,
+    store: StoreOption = None,
     as_json: Json = False,
 ) -> None:
     """Take the records of a bundle into a store, after checking every byte of it.
@@ -214,11 +202,11 @@ def take_in(
     """
     from grb.pipeline.bundle import merge, opened
 
-    place = run_options.store_at(store)
+    place = store_at(store)
     with opened(bundle) as source:
         problems = source.verify()
         if problems:
-            raise IntegrityError(f"{bundle} is not taken in: {problems[0].sentence} ({len(problems)} problems)")
+            raise IntegrityError(f"{bundle} is not taken in: {problems[0].message} ({len(problems)} problems)")
         added = merge(source, place)
     if as_json:
         output.print_json({"added": added, "store": str(place.path)})
@@ -242,7 +230,7 @@ def _existing(path: Path | None) -> Store:
     """A store to look into; a path without one is a slip of the pen."""
     if path is not None and not path.is_dir():
         raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
-    return run_options.store_at(path)
+    return store_at(path)
 
 
 def _whole(store: Store, start: str) -> str:
@@ -253,7 +241,10 @@ def _whole(store: Store, start: str) -> str:
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    return {"key": record.key, "job": record.job.plain(), "result": record.result, "provenance": record.provenance}
+    return {
+        "key": record.key,
+        **{name: value for name, value in record.to_dict().items() if name not in ("format", "objects")},
+    }
 
 
 def _result(record: Record) -> str:
@@ -262,50 +253,38 @@ def _result(record: Record) -> str:
         score = result.get("val_score")
         return f"{result['epochs']} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
     if record.job.kind == "profile":
-        return f"AUROC {100 * result['auroc']:.2f}, {result['epochs']} epochs"
+        from grb.taxonomy.measurement import ProfileMeasurement
+
+        run = ProfileMeasurement.from_dict(record.measurement)
+        return f"AUROC {100 * run.auroc:.2f}, {run.epochs} epochs"
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
     return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())
 
 
-def _write_table(study: Any, store: Store, to: Path) -> int:
-    from grb.pipeline.results import rows
+def _write_scores(store: Store, recipe: str, to: Path) -> int:
+    """All scores of a recipe, one row each."""
+    from grb.leaderboard.export import run_rows
+    from grb.pipeline.results import boards
 
-    table = [
-        {
-            "dataset": study.dataset.name,
-            "scenario": study.recipe.scenario,
-            "attack": row.attack,
-            "knowledge": row.knowledge,
-            "defense": row.defense,
-            "mode": row.mode,
-            "repeat": row.repeat,
-            "victim": row.victim,
-            "accuracy": round(row.accuracy, 6),
-            "changed": round(row.changed, 6),
-            "key": row.facts["score"][:16],
-            "attack_cpu_seconds": row.facts.get("attack_seconds"),
-        }
-        for row in rows(study, store)
-    ]
-    if not table:
-        raise DataError(f"{store.path} has no score of recipe '{study.recipe.name}' yet; run it first")
-    return _write_rows(table, to)
+    return _write_rows([row for board in boards(store, [recipe]) for row in run_rows(board)], to)
 
 
 def _write_runs(store: Store, to: Path) -> int:
     """All runs of the taxonomy, as `grb taxonomy analyse` reads them."""
+    from grb.taxonomy.measurement import ProfileMeasurement
+
     runs = [record for record in store.records() if record.job.kind == "profile"]
     if not runs:
         raise DataError(
             f"a table needs --recipe, which says what belongs together, or runs of the taxonomy, of which {store.path} has none"
         )
-    runs.sort(key=lambda run: tuple(str(run.result[name]) for name in ("dataset", "model", "perturbation", "seed")))
     table = [
-        {name: value for name, value in run.result.items() if name != "curve"}
+        ProfileMeasurement.from_dict(run.measurement).to_row()
         | {"key": run.key[:16], "cpu_seconds": run.provenance["cpu_seconds"]}
         for run in runs
     ]
+    table.sort(key=lambda row: tuple(str(row[name]) for name in ("dataset", "model", "perturbation", "seed")))
     return _write_rows(table, to)
 
 
@@ -317,7 +296,8 @@ def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
         import io
 
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
+        columns = list(dict.fromkeys(name for row in table for name in row))
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
         content = text.getvalue()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import DataDir, Json, check_counts, group
+from grb.cli.options import DataDir, Json, StoreOption, check_counts, group, store_at
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Limits
+    from grb.pipeline import Limits, Recipe, Store
     from grb.pipeline.card import Card
     from grb.pipeline.submission import Checked
 
@@ -74,10 +74,9 @@ def add(
     card: CardFile = None,
     recipe: Annotated[
         str | None,
-        typer.Option(help="Whose board it joins: a name or a YAML file; the one of its dataset and scenario."),
+        typer.Option(help="Recipe whose board it joins; by default the one of its dataset and scenario."),
     ] = None,
-    store: run_options.StoreDir = None,
-    quick: run_options.Quick = False,
+    store: StoreOption = None,
     workers: run_options.Workers = None,
     timeout: Timeout = 600.0,
     memory: Memory = 8192.0,
@@ -93,28 +92,42 @@ def add(
       grb submit add my-attack.npz --store results
       grb submit add weights.safetensors --card card.yaml --recipe grb-cora --store results
     """
-    from grb.cli.leaderboard import show_board
-    from grb.leaderboard.boards import shown_board, variant_in
-    from grb.pipeline import Limits, submission
-    from grb.pipeline.plan import joined
+    from grb.cli.leaderboard import show_boards
+    from grb.pipeline import Limits, build_board, submission
+    from grb.pipeline.plan import join_submission
 
     check_counts(workers=workers)  # not in this process, where no limit would hold
-    place = run_options.store_at(store)
+    place = store_at(store)
     checked = _checked(file, card or file.with_suffix(".yaml"), data_dir, Limits(1, timeout, memory))
     own = checked.card
     root = None if data_dir is None else str(data_dir)
-    made = run_options.chosen(recipe or _usual_recipe(own), quick=quick)
-    if not quick:
-        made = variant_in(place, made, data_dir=root)
-    study, part = joined(place, submission.record_of(checked), made, data_dir=root)
+    made = _joined_recipe(place, own, recipe)
+    study, part = join_submission(place, submission.record_of(checked), made, data_dir=root)
     submission.add(place, checked)
-    outcome = run_options.carry_out(part, place, workers=workers, timeout=timeout, memory=memory, as_json=as_json)
-    show_board(shown_board(study, place), as_json=as_json)
+    resources = run_options.Resources(workers, timeout, memory)
+    outcome = run_options.carry_out(part, place, resources, as_json=as_json)
+    show_boards(build_board(study, place), as_json=as_json)
     for note in checked.notes:
         output.say(f"note: {note}")
     output.say(f"{own.label}: {outcome.done} jobs done; store: {place.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
+
+
+def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
+    """The recipe whose board a submission joins, as it was run in the store: the named one, or the largest that fits."""
+    from grb.pipeline.recipe import read_recipe, recipe_from_dict
+    from grb.pipeline.results import studies
+
+    name = None if named is None else read_recipe(named).name
+    for info in studies(store):
+        fits = (info.dataset.name, info.scenario) == (card.dataset, card.scenario) and info.objective == "evasion"
+        if info.name == name or (name is None and fits):
+            return recipe_from_dict(info.recipe)
+    what = f"recipe '{name}'" if name else f"{card.scenario} on '{card.dataset}'"
+    raise DataError(
+        f"{store.path} has no results of {what} that {card.label} could meet; run it first: grb run RECIPE --store {store.path}"
+    )
 
 
 def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> Checked:
@@ -128,18 +141,6 @@ def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> C
     root = None if data_dir is None else str(data_dir)
     threat = default_threat_model(own.scenario, dataset, own.mode)
     return check(file, own, dataset, threat, limits=limits, data_dir=root)
-
-
-def _usual_recipe(card: Card) -> str:
-    """The recipe of grb for a card's dataset and scenario."""
-    from grb.pipeline import recipe_names
-
-    name = card.dataset if card.scenario == "injection" else f"{card.dataset}-{card.scenario}"
-    if name not in recipe_names():
-        raise DataError(
-            f"no recipe of grb is for {card.scenario} on '{card.dataset}'; name the one that was run with --recipe FILE.yaml"
-        )
-    return name
 
 
 def _facts(checked: Checked) -> dict[str, object]:

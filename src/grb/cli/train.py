@@ -13,9 +13,9 @@ import typer
 
 from grb._version import __version__
 from grb.cli import output
-from grb.cli.eval import dataset_line, dataset_title, metric_name
+from grb.cli.eval import dataset_line, dataset_title
 from grb.cli.options import DataDir, Json, check_counts, check_seed, check_target, is_one_file, names, use_machine
-from grb.cli.progress import Reporter, every_run
+from grb.cli.progress import ProgressReporter, run_all
 from grb.errors import DataError, GRBError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Run:
     saved: str | None = None
     error: str | None = None
 
-    def sentence(self) -> str:
+    def message(self) -> str:
         words = f"{self.model} seed {self.seed}"
         if self.scores:
             scores = " ".join(f"{name} {100 * value:.2f}" for name, value in self.scores.items())
@@ -151,16 +151,17 @@ def train(
     check_counts(seeds=seeds, epochs=epochs, patience=patience, threads=threads)
     listed = _seeds(seed, seeds)
     changes = _changes(lr, hidden, dropout, epochs, patience)
-    chosen_mode = _train_mode(train_mode)
+    chosen_difficulty = _train_mode(train_mode)
     import torch
 
     from grb.api import check_device
     from grb.dataset import load_dataset
+    from grb.evaluator.scoring import primary_metric
 
     use_machine(threads)
     check_device(device)
     loaded = load_dataset(dataset, mode=mode or "full", data_dir=data_dir)
-    if loaded.task == "graph" and chosen_mode == "transductive":
+    if loaded.task == "graph" and chosen_difficulty == "transductive":
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
         loaded = loaded.with_split(split)
@@ -171,14 +172,14 @@ def train(
     settings, parameters = _prepare(_defended(models or [], defenses or []), loaded, changes)
     check_target(save, len(settings) * len(listed), SUFFIX, example="models/")
     number = None if loaded.scheme is None else split or 0
-    plan = Plan(settings, parameters, listed, changes, chosen_mode, device, mode, save, number)
+    plan = Plan(settings, parameters, listed, changes, chosen_difficulty, device, mode, save, number)
     runs, interrupted = _train_all(plan, loaded)
     result = {
         "grb": __version__,
         "torch": torch.__version__,
         "dataset": {"name": loaded.name, "synthetic": loaded.synthetic, "fingerprint": loaded.fingerprint()},
-        "metric": metric_name(loaded),
-        "train_mode": chosen_mode,
+        "metric": primary_metric(loaded),
+        "train_mode": chosen_difficulty,
         **({} if number is None else {"split": number}),
         "device": device,
         "threads": threads,
@@ -235,15 +236,15 @@ def _train_mode(given: str) -> Literal["inductive", "transductive"]:
 
 def _defended(models: list[str], defenses: list[str]) -> list[str]:
     """Names of the models with all defenses on them; a defense that is a model of its own needs no other one."""
-    from grb.defense import with_defense
+    from grb.names import ModelName
 
     if not models and not defenses:
         raise DataError("no MODEL was given; name one, for instance `grb train gcn`, or a --defense such as gatguard")
     if not models:
         alone, *defenses = defenses
-        models = [with_defense(None, alone)]
+        models = [str(ModelName.of_defense(alone))]
     for defense in defenses:
-        models = [with_defense(model, defense) for model in models]
+        models = [str(ModelName.parse(model).with_defense(defense)) for model in models]
     return models
 
 
@@ -258,9 +259,12 @@ def _prepare(
     models: list[str], dataset: Dataset, changes: Mapping[str, Any]
 ) -> tuple[dict[str, Settings], dict[str, int]]:
     """Settings and size of every model, so that a bad name is refused before the first training and not after it."""
-    from grb.model.build import build, for_task, settings
+    from grb.model.build import build, settings
+    from grb.names import ModelName
 
-    chosen = [settings(for_task(name, dataset.task), dataset.name).override(**changes) for name in models]
+    chosen = [
+        settings(ModelName.parse(name).for_task(dataset.task), dataset.name).override(**changes) for name in models
+    ]
     found = {own.model: own for own in chosen}
     made = {name: build(own, dataset.num_features, dataset.num_classes) for name, own in found.items()}
     return found, {name: sum(weight.numel() for weight in model.parameters()) for name, model in made.items()}
@@ -282,10 +286,10 @@ def _train_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
 
     console = output.console(stderr=True)
     console.print(dataset_line(dataset))
-    return every_run(console, plan.runs, announced, lambda run, told: _train_one(plan, dataset, *run, told))
+    return run_all(console, plan.runs, announced, lambda run, progress: _train_one(plan, dataset, *run, progress))
 
 
-def _train_one(plan: Plan, dataset: Dataset, model: str, seed: int, progress: Reporter) -> Run:
+def _train_one(plan: Plan, dataset: Dataset, model: str, seed: int, progress: ProgressReporter) -> Run:
     from grb import api
     from grb.trainer import save_model
     from grb.trainer.loop import TrainingError

@@ -1,4 +1,4 @@
-"""Datasets by any reference: a catalogue name, code, or the path of edge lists, an npz file or GRB's layout; and custom ones."""
+"""Datasets by reference: a catalogue name, code, or the path of edge lists, an npz file or GRB's layout, and custom ones."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ class View:
         nodes: Id in the whole dataset of every node of this graph.
         num_classes: Number of classes of the task.
         inductive: Training uses the sub-graph of the training nodes alone; otherwise the whole visible graph.
+        validation_graph: Graph on which validation nodes are scored if it is another one: under poisoning, the clean one.
     """
 
     graph: Graph
@@ -34,6 +35,7 @@ class View:
     nodes: Tensor
     num_classes: int
     inductive: bool = True
+    validation_graph: Graph | None = None
 
     @property
     def labels(self) -> Tensor:
@@ -59,4 +61,5 @@ class View:
             self.nodes,
             self.num_classes,
             self.inductive,
+            None if self.validation_graph is None else self.validation_graph.to(device),
         )

@@ -1,7 +1,7 @@
 """Defenses: models and trainings that resist."""
 
 from grb.defense.base import Defense, Training
-from grb.defense.build import build_defense, with_defense
+from grb.defense.build import build_defense
 from grb.defense.defended import Defended
 from grb.defense.preprocess import Cosine, Jaccard, Preprocess, Transform
 
@@ -14,5 +14,4 @@ __all__ = [
     "Training",
     "Transform",
     "build_defense",
-    "with_defense",
 ]

@@ -33,24 +33,25 @@ class FullRange:
     number of steps.
 
     Args:
-        n_epoch: Steps.
+        steps: Number of steps.
         edges: Rule that wires the injected nodes.
     """
 
-    n_epoch: int = 10
+    steps: int = 10
     edges: EdgeRule = random_edges
     version = 1
 
     def __post_init__(self) -> None:
-        check_steps(n_epoch=self.n_epoch)
+        check_steps(steps=self.steps)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and optimise their features over the whole range."""
         return inject(context, edges=self.edges, features=self._features, generator=generator)
 
     def _features(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         low, high = limits
         start = low + (high - low) * torch.rand(so_far.shape, generator=generator)
-        rule = SignAscent((high - low) / max(self.n_epoch, 1), self.n_epoch)
+        rule = SignAscent((high - low) / max(self.steps, 1), self.steps)
         return rule(objective, torch.where(so_far.isnan(), start, so_far), limits, generator)
 
 
@@ -63,11 +64,11 @@ def training_attack(start: Start, step: float, steps: int) -> Attack:
         steps: Iterations.
     """
     if start == "zero":
-        return FGSM(epsilon=step, n_epoch=steps)
+        return FGSM(step_size=step, steps=steps)
     if start == "random":
-        return PGD(epsilon=step, n_epoch=steps)
+        return PGD(step_size=step, steps=steps)
     if start == "full-range":
-        return FullRange(n_epoch=steps)
+        return FullRange(steps=steps)
     raise DataError(f"start is {start!r}, but {', '.join(get_args(Start))} are known")
 
 
@@ -80,7 +81,7 @@ class AdversarialTraining(Training):
     nodes have no label and add nothing to the loss. The weights of the best validation epoch after the warm-up are kept.
 
     Args:
-        attack: What to train against, e.g. ``FGSM(epsilon=0.01, n_epoch=10)`` (Table 5).
+        attack: What to train against, e.g. ``FGSM(step_size=0.01, steps=10)`` (Table 5).
         threat: Limits of that attack.
         warm_up: Clean epochs before; if not given 50, or half of all epochs where these are fewer than 100.
         every: Attack anew every so many epochs; in between the last attacked graph is used again.
@@ -108,6 +109,7 @@ class AdversarialTraining(Training):
         return min(WARM_UP, self.settings.epochs // 2) if self.warm_up is None else self.warm_up
 
     def options(self) -> dict[str, Any]:
+        """The attack in front of every step, and the first epoch that may be the best one."""
         return {"augment": self._attacker(), "select_from": self.clean_epochs}
 
     def _attacker(self) -> Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]:

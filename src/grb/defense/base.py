@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from grb.catalogue import POOL
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import GraphModel
-from grb.model.build import Settings, build, for_task
+from grb.model.build import Settings, build
+from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
 
@@ -21,7 +21,8 @@ from grb.trainer.graphs import fit_graphs
 class Defense(Protocol):
     """Anything that turns a defender's view into a model."""
 
-    def fit(self, view: View, *, seed: int) -> nn.Module: ...
+    def fit(self, view: View, *, seed: int) -> nn.Module:
+        """Train a model on what a defender may see; the same seed gives the same model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,7 @@ class Training:
         return {}
 
     def fit(self, view: View, *, seed: int) -> nn.Module:
+        """Train a model on what a defender may see; the same seed gives the same weights."""
         return self.fit_with_history(view, seed=seed)[0]
 
     def fit_with_history(self, view: View, *, seed: int) -> tuple[nn.Module, Fit]:
@@ -71,7 +73,9 @@ class Training:
         name, graphs = self.settings.model, view.graph.ptr is not None
         if graphs != bool(getattr(model, "pools", False)):
             own, wanted = ("graphs", "nodes") if not graphs else ("nodes", "graphs")
-            advice = f"'{for_task(name, 'graph')}' classifies graphs" if graphs else f"leave '{POOL}' out"
+            advice = (
+                f"'{ModelName.parse(name).for_task('graph')}' classifies graphs" if graphs else f"leave '{POOL}' out"
+            )
             raise DataError(f"model '{name}' classifies {own}, but the dataset has {wanted} to classify; {advice}")
 
 

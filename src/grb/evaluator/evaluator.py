@@ -14,8 +14,8 @@ from grb import metric
 from grb.attack.base import AttackResult
 from grb.dataset import Dataset
 from grb.errors import DataError
+from grb.evaluator.scoring import Edit, score
 from grb.graph import Graph, GraphEdit, adjacency_from_csr
-from grb.model.base import check_logits, check_task, predict
 from grb.threat import Threat
 from grb.trainer.checkpoint import load_model
 
@@ -25,7 +25,7 @@ class _Evaluator:
     """What both sides share: the targets, and the limits that every edit must keep.
 
     Args:
-        dataset: With true labels.
+        dataset: The dataset with true labels.
         mode: Difficulty of the targets; the dataset's own if not given.
         threat: Limits that every edit is checked against; None takes edits as they are.
     """
@@ -35,10 +35,16 @@ class _Evaluator:
     threat: Threat | None = None
 
     @property
-    def targets(self) -> Tensor:
-        return self.dataset.test_ids(self.mode or self.dataset.mode)
+    def difficulty(self) -> str:
+        """The difficulty that is scored."""
+        return self.mode or self.dataset.mode
 
-    def attacked(self, edit: GraphEdit | AttackResult | None) -> Graph:
+    @property
+    def targets(self) -> Tensor:
+        """Ids of the test items that are scored."""
+        return self.dataset.test_ids(self.difficulty)
+
+    def attacked(self, edit: Edit) -> Graph:
         """The graph under an edit, which is refused if it breaks the limits."""
         if edit is None:
             return self.dataset.graph
@@ -48,12 +54,9 @@ class _Evaluator:
         return self.dataset.graph.apply(change)
 
     def score(self, model: nn.Module, graph: Graph) -> float:
-        check_task(model, self.dataset)
-        ids = self.targets
-        logits = predict(model, graph)
-        check_logits(model, logits, self.dataset)
-        y = self.dataset.labels[ids]
-        return metric.accuracy(logits[ids], y) if y.dim() == 1 else metric.f1(logits[ids] > 0, y)
+        """Accuracy of a model on a graph, or micro-F1 for several labels per item."""
+        found = score(model, self.dataset, graph=graph, difficulties=[self.difficulty])
+        return found.values[found.primary][self.difficulty]
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,12 @@ class AttackEvaluator(_Evaluator):
     ['average', 'gcn', 'mlp', 'three_max', 'weighted']
     """
 
-    def evaluate(self, models: Mapping[str, Any], edit: GraphEdit | AttackResult | None = None) -> dict[str, float]:
+    def evaluate(self, models: Mapping[str, Any], edit: Edit = None) -> dict[str, float]:
         """Accuracy per defense and the summaries.
 
         Args:
             models: Trained models or their files by name.
-            edit: The attack's; None for the clean graph.
+            edit: What the attack changes; None for the clean graph.
         """
         if not models:
             raise DataError("there are no models to evaluate; give a mapping of names to models or their files")
@@ -92,7 +95,7 @@ class AttackEvaluator(_Evaluator):
         Args:
             model_dict: Trained models or their files by name.
             adj_attack: The attacked adjacency, [n + m, n + m].
-            features_attack: Of the m injected nodes, or of all n + m.
+            features_attack: Features of the m injected nodes, or of all n + m nodes.
         """
         rows = adj_attack.tocsr()
         adj, _ = adjacency_from_csr(rows.indptr, rows.indices, rows.data, rows.shape)
@@ -115,7 +118,7 @@ class DefenseEvaluator(_Evaluator):
 
         Args:
             model: A trained model or its file.
-            edits: By the attack's name.
+            edits: What each attack changes, by the attack's name.
         """
         loaded = _model(model)
         scores = {"none": self.score(loaded, self.dataset.graph)}

@@ -37,6 +37,7 @@ class Probe:
 
     @classmethod
     def make(cls, model: nn.Module, graph: Graph, ids: Tensor, samples: int, generator: torch.Generator) -> Probe:
+        """A probe of some drawn nodes of a graph."""
         drawn = ids[torch.randperm(len(ids), generator=generator)[: 2 * samples].to(ids.device)]
         own, seen = drawn[:samples], drawn
         count, n = len(own), graph.n

@@ -34,6 +34,7 @@ class Finding:
 
     @property
     def kept(self) -> bool:
+        """Whether the check passed."""
         return not self.sentence
 
 

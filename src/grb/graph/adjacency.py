@@ -29,6 +29,7 @@ class Adjacency:
 
     @property
     def n(self) -> int:
+        """Number of nodes."""
         return self.pattern.shape[0]
 
     @property
@@ -38,6 +39,7 @@ class Adjacency:
 
     @property
     def device(self) -> torch.device:
+        """Device of the arrays."""
         return self.pattern.device
 
     @property
@@ -139,6 +141,7 @@ class Adjacency:
         return Adjacency(_pattern(rows, cols, len(nodes), self.pattern.indices.dtype), values)
 
     def to(self, device: torch.device | str) -> Adjacency:
+        """The same edges on another device."""
         values = None if self.values is None else self.values.to(device)
         return Adjacency(self.pattern.to(device), values)
 

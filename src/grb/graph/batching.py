@@ -50,7 +50,7 @@ def owners(graph: Graph, edit: GraphEdit) -> Tensor:
     return owner
 
 
-def alone(graph: Graph, number: int) -> Graph:
+def get_example(graph: Graph, number: int) -> Graph:
     """One graph of a collection as a single graph, with its labels if they are those of nodes."""
     ptr = _bounds(graph)
     start, stop = int(ptr[number]), int(ptr[number + 1])
@@ -59,7 +59,7 @@ def alone(graph: Graph, number: int) -> Graph:
     return Graph(graph.adj.subgraph(nodes), _rows(graph.x, nodes), y)
 
 
-def pieces(graph: Graph, edit: GraphEdit) -> dict[int, GraphEdit]:
+def unbatch_edit(graph: Graph, edit: GraphEdit) -> dict[int, GraphEdit]:
     """What an edit of a collection does to each graph that it touches, with ids of nodes within that graph."""
     from grb.graph.edit import GraphEdit
 
@@ -86,8 +86,8 @@ def pieces(graph: Graph, edit: GraphEdit) -> dict[int, GraphEdit]:
     return found
 
 
-def joined(graph: Graph, parts: Mapping[int, GraphEdit]) -> GraphEdit:
-    """One edit of a collection from edits of some of its graphs: the inverse of :func:`pieces`."""
+def batch_edits(graph: Graph, parts: Mapping[int, GraphEdit]) -> GraphEdit:
+    """One edit of a collection from edits of some of its graphs: the inverse of :func:`unbatch_edit`."""
     from grb.graph.edit import GraphEdit
 
     ptr, first = _bounds(graph), graph.n

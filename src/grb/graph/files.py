@@ -1,25 +1,23 @@
 """Reading and writing npz files that may come from anywhere.
 
 A reader here never unpickles, looks at the declared sizes before it allocates, and answers every
-broken file with one sentence. A writer never leaves a half-written file: it writes beside the target,
-syncs, and renames.
+broken file with one sentence. A writer never leaves a half-written file (:mod:`grb.atomic`).
 """
 
 from __future__ import annotations
 
 import os
-import stat
 import struct
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
+from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
 
 MAX_BYTES = 8 * 2**30
@@ -68,14 +66,6 @@ def read_npz(
         raise DataError(f"{path} is not an npz file ({_looks_like(path)}); get it again or check the path") from None
     except (EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error, struct.error) as error:
         raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file that may be read; a pipe or a device, whose reading may never end, is refused."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise DataError(f"{path} is a pipe or a device, but a regular file is needed")
-    return found.st_size
 
 
 def _check_ends(path: Path, archive: zipfile.ZipFile) -> None:
@@ -165,29 +155,3 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any,
                     np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
 
     return write_atomic(path, write)
-
-
-def write_atomic(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]) -> Path:
-    """Call ``write`` with a stream whose bytes appear at ``path`` whole or not at all."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path

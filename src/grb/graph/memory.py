@@ -1,4 +1,4 @@
-"""One process-wide choice about memory, made by programs (the command line, workers, benchmarks), never by an import."""
+"""Memory of this process: how much it had, and one choice made by programs (the command line, workers), never by an import."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def keep_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
+
+
+def peak_megabytes() -> float:
+    """Largest resident memory of this process so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024

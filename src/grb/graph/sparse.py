@@ -28,11 +28,16 @@ class Op(Protocol):
     """A linear map over nodes: ``op @ x`` with ``x`` [columns, d], its transpose, and blocks of its rows."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
     @property
-    def T(self) -> Op: ...  # noqa: N802
+    def T(self) -> Op:  # noqa: N802
+        """The transpose."""
+
     def __matmul__(self, x: Tensor) -> Tensor: ...
-    def rows(self, ids: Tensor) -> Op: ...
+    def rows(self, ids: Tensor) -> Op:
+        """The block of some rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +58,17 @@ class Pattern:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.indptr.shape[0] - 1, self.columns  # not len(): torch's is a Python function, and this a hot path
 
     @property
     def entries(self) -> int:
+        """Number of stored entries."""
         return self.indices.shape[0]
 
     @property
     def device(self) -> torch.device:
+        """Device of the indices."""
         return self.indptr.device
 
     @cached_property
@@ -113,6 +121,7 @@ class Pattern:
         return Pattern(indptr, self.indices.index_select(0, places), self.columns), places
 
     def to(self, device: torch.device | str) -> Pattern:
+        """The same pattern on another device."""
         if torch.device(device) == self.device:
             return self
         return Pattern(self.indptr.to(device), self.indices.to(device), self.columns, self.symmetric)
@@ -164,14 +173,17 @@ class CSR:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.pattern.shape
 
     @property
     def device(self) -> torch.device:
+        """Device of the pattern."""
         return self.pattern.device
 
     @cached_property
     def T(self) -> CSR:  # noqa: N802
+        """The transpose, which is the matrix itself if it is symmetric."""
         if self.symmetric:
             return self
         flipped, order = self.pattern.transposed
@@ -220,6 +232,7 @@ class CSR:
         return kept.product
 
     def to(self, device: torch.device | str) -> CSR:
+        """The same matrix on another device."""
         if torch.device(device) == self.device:
             return self
         values = None if self.values is None else self.values.to(device)
@@ -294,6 +307,7 @@ class _Sampled(torch.autograd.Function):
 
 
 def gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
+    """Weighted sums of the rows of ``x`` that every row of a pattern names, [rows, d]."""
     rows = pattern.shape[0]
     if rows == 0 or pattern.entries == 0 or x.shape[1] == 0:
         return x.new_zeros(rows, x.shape[1])

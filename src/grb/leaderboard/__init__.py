@@ -7,27 +7,22 @@ from typing import TYPE_CHECKING
 from grb import _lazy
 
 if TYPE_CHECKING:
-    from grb.leaderboard.boards import boards_of, studies_of
-    from grb.leaderboard.export import board_from_plain, cell_rows, read_boards, run_rows, to_csv, to_json, to_markdown
+    from grb.leaderboard.export import cell_rows, read_boards, run_rows, to_csv, to_json, to_markdown
     from grb.leaderboard.page import build_page
     from grb.leaderboard.site import write_site
     from grb.leaderboard.table import tables
 
 _HOMES = {
-    "boards": ("boards_of", "studies_of"),
-    "export": ("board_from_plain", "cell_rows", "read_boards", "run_rows", "to_csv", "to_json", "to_markdown"),
+    "export": ("cell_rows", "read_boards", "run_rows", "to_csv", "to_json", "to_markdown"),
     "page": ("build_page",),
     "site": ("write_site",),
     "table": ("tables",),
 }
 __all__ = [
-    "board_from_plain",
-    "boards_of",
     "build_page",
     "cell_rows",
     "read_boards",
     "run_rows",
-    "studies_of",
     "tables",
     "to_csv",
     "to_json",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from grb.evaluator.matrix import Board, Cell, Value
+from grb.evaluator.board import Board, Cell, Estimate
 from grb.leaderboard import table
 from grb.leaderboard.text import SENTENCE, distinct, plain_shown, rounded, safe_link, shown
 
@@ -33,7 +33,7 @@ OWN = ("score", "repeat")
 def page_data(board: Board) -> dict[str, Any]:
     """A board as the page's script reads it: methods by number, records without repetition, keys cut.
 
-    A cell is ``[attack, defense, mode, white box, accuracy, changed, drop, paper, values, scores, victims, attacks,
+    A cell is ``[attack, defense, difficulty, white box, accuracy, changed, drop, paper, values, scores, victims, attacks,
     extras]``; a value is ``[mean, std, low, high, n]`` in shares; the last four are lists with one entry per run, three of
     them places in the lists ``victims``, ``edits`` and ``extras``.
     """
@@ -41,27 +41,30 @@ def page_data(board: Board) -> dict[str, Any]:
         "attack": _numbered(board.attacks),
         "white": _numbered(board.white_box),
         "defense": _numbered(board.defenses),
-        "mode": _numbered(board.modes),
+        "mode": _numbered(board.difficulties),
     }
     pools = {"victims": _Pool(), "edits": _Pool(), "extras": _Pool()}
     losses = table.drops(board)
     spent = table.costs(board)
     cells = [
-        _cell(cell, places, pools, losses.get((cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box")))
+        _cell(
+            cell, places, pools, losses.get((cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"))
+        )
         for cell in board.cells
-        if cell.mode in places["mode"]
+        if cell.difficulty in places["mode"]
     ]
     meta = board.meta
     return {
         "title": shown(meta.get("title") or f"{board.scenario} on {board.dataset}", 120),
         "dataset": shown(board.dataset),
         "scenario": shown(board.scenario),
+        "metric": shown(board.metric),
         "recipe": shown(meta.get("recipe") or meta.get("title") or "study"),
         "synthetic": bool(meta.get("synthetic")),
         "meta": plain_shown(
             {key: value for key, value in meta.items() if key not in ("title", "recipe", "synthetic", "cards")}
         ),
-        "modes": [shown(mode) for mode in board.modes],
+        "modes": [shown(difficulty) for difficulty in board.difficulties],
         "attacks": distinct(board.attacks),
         "whiteBox": distinct(board.white_box),
         "clean": places["attack"].get(table.CLEAN, -1),
@@ -74,16 +77,24 @@ def page_data(board: Board) -> dict[str, Any]:
         "cells": cells,
         **{name: pool.items for name, pool in pools.items()},
         "byDefense": [
-            [_summary(board.by_defense.get(mode, {}).get(name), table.SUMMARIES) for name in board.defenses]
-            for mode in board.modes
+            [_summary(board.by_defense.get(difficulty, {}).get(name), table.SUMMARIES) for name in board.defenses]
+            for difficulty in board.difficulties
         ],
         "byAttack": [
-            [_summary(board.by_attack.get(mode, {}).get(name), table.STRENGTHS) for name in board.attacks]
-            for mode in board.modes
+            [_summary(board.by_attack.get(difficulty, {}).get(name), table.STRENGTHS) for name in board.attacks]
+            for difficulty in board.difficulties
         ],
-        "cost": [[rounded(spent.get((name, mode, False)), 4) for name in board.attacks] for mode in board.modes],
-        "whiteCost": [[rounded(spent.get((name, mode, True)), 4) for name in board.white_box] for mode in board.modes],
-        "ranks": [[board.ranks.get(mode, {}).get(name) for name in board.defenses] for mode in board.modes],
+        "cost": [
+            [rounded(spent.get((name, difficulty, False)), 4) for name in board.attacks]
+            for difficulty in board.difficulties
+        ],
+        "whiteCost": [
+            [rounded(spent.get((name, difficulty, True)), 4) for name in board.white_box]
+            for difficulty in board.difficulties
+        ],
+        "ranks": [
+            [board.ranks.get(difficulty, {}).get(name) for name in board.defenses] for difficulty in board.difficulties
+        ],
     }
 
 
@@ -112,36 +123,39 @@ def _numbered(names: Iterable[str]) -> dict[str, int]:
 
 
 def _cell(
-    cell: Cell, places: Mapping[str, Mapping[str, int]], pools: Mapping[str, _Pool], drop: Value | None
+    cell: Cell, places: Mapping[str, Mapping[str, int]], pools: Mapping[str, _Pool], drop: Estimate | None
 ) -> list[Any]:
     white = cell.knowledge == "white-box"
     known = {*VICTIM, *ATTACK, *OWN}
     return [
         places["white" if white else "attack"][cell.attack],
         places["defense"][cell.defense],
-        places["mode"][cell.mode],
+        places["mode"][cell.difficulty],
         int(white),
-        _value(cell.accuracy),
+        _value(cell.score),
         _value(cell.changed),
         None if drop is None else _value(drop),
         None if cell.paper is None else [rounded(cell.paper[0] / 100), rounded(cell.paper[1] / 100)],
         [rounded(value, 5) for value in cell.values],
-        [shown(_key(facts.get("score", "")), KEY) for facts in cell.facts],
-        [pools["victims"].place(_part(facts, VICTIM)) for facts in cell.facts],
-        [pools["edits"].place(_part(facts, ATTACK)) for facts in cell.facts],
-        [pools["extras"].place({key: facts[key] for key in facts if key not in known}) for facts in cell.facts],
+        [shown(_key(metadata.get("score", "")), KEY) for metadata in cell.metadata],
+        [pools["victims"].place(_part(metadata, VICTIM)) for metadata in cell.metadata],
+        [pools["edits"].place(_part(metadata, ATTACK)) for metadata in cell.metadata],
+        [
+            pools["extras"].place({key: metadata[key] for key in metadata if key not in known})
+            for metadata in cell.metadata
+        ],
     ]
 
 
-def _part(facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: facts[name] for name in names if facts.get(name) not in (None, "", [])}
+def _part(metadata: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: metadata[name] for name in names if metadata.get(name) not in (None, "", [])}
 
 
-def _value(value: Value) -> list[Any]:
+def _value(value: Estimate) -> list[Any]:
     return [*(rounded(each, 5) for each in (value.mean, value.std, value.low, value.high)), value.n]
 
 
-def _summary(values: Mapping[str, Value] | None, names: Iterable[str]) -> list[Any]:
+def _summary(values: Mapping[str, Estimate] | None, names: Iterable[str]) -> list[Any]:
     return [_value(values[name]) if values and name in values else None for name in names]
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from grb._version import __version__
 from grb.errors import DataError
-from grb.evaluator.matrix import Board
+from grb.evaluator.board import Board
 from grb.leaderboard import palette, table
 from grb.leaderboard.data import page_data, script_json
-from grb.leaderboard.export import board_from_plain
 from grb.leaderboard.sections import sections
 from grb.leaderboard.text import shown
 
@@ -31,14 +30,14 @@ def build_page(
     """The page as text; the same boards give the same bytes.
 
     Args:
-        boards: What it shows, as boards or as what :meth:`Board.plain` gives.
+        boards: What it shows, as boards or as what :meth:`Board.to_dict` gives.
         taxonomy: An analysis as plain values; its tables and matrices get a tab of their own.
         title: The page's heading.
         home: Relative address of an index, if there is one.
     """
     if not boards:
         raise DataError("a page needs at least one board; run a recipe first")
-    whole = [board if isinstance(board, Board) else board_from_plain(board) for board in boards]
+    whole = [board if isinstance(board, Board) else Board.from_dict(board) for board in boards]
     style = asset("page.css") + "\n" + palette.rules()
     script = asset("page.js")
     from markupsafe import Markup

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from grb.errors import UnknownName
-from grb.evaluator.matrix import CLEAN, Board, Cell, Value, value_of
+from grb.evaluator.board import CLEAN, Board, Cell, Estimate, estimate_of
 from grb.leaderboard.text import distinct, shown
 
 SUMMARIES = {
@@ -22,12 +22,13 @@ SUMMARIES = {
 """Summaries of a defense and the words for them, the one that ranks first."""
 STRENGTHS = {"weighted": "weighted", "average": "average", "three_max": "3-max"}
 """Summaries of an attack; the lower, the stronger."""
-METRICS = {
-    "accuracy": "accuracy (%)",
-    "drop": "accuracy lost to the attack (points)",
+VIEWS = {
+    "score": "{metric} (%)",
+    "drop": "{metric} lost to the attack (points)",
     "changed": "predictions changed (%)",
-    "difference": "accuracy here minus the paper's (points)",
+    "difference": "{metric} here minus the paper's (points)",
 }
+"""What the cells of a table can show besides the metrics of a board."""
 
 
 @dataclass(frozen=True)
@@ -44,42 +45,49 @@ class Table:
         return self.headers[1:]
 
 
-def chosen_mode(board: Board, mode: str | None) -> str:
+def chosen_difficulty(board: Board, difficulty: str | None) -> str:
     """A difficulty of the board, its last if none is asked for; also by its first letter as in the paper."""
-    if mode is None:
-        return board.modes[-1]
-    wanted = [own for own in board.modes if mode.lower() in (own, own[:1])]
+    if difficulty is None:
+        return board.difficulties[-1]
+    wanted = [own for own in board.difficulties if difficulty.lower() in (own, own[:1])]
     if not wanted:
-        raise UnknownName("difficulty", mode, board.modes, advice=f"This board has {', '.join(board.modes)}.")
+        raise UnknownName(
+            "difficulty", difficulty, board.difficulties, advice=f"This board has {', '.join(board.difficulties)}."
+        )
     return wanted[0]
 
 
-def chosen_metric(metric: str) -> str:
-    """A name of :data:`METRICS`; others are refused."""
-    if metric not in METRICS:
-        raise UnknownName("metric", metric, METRICS, advice=f"Allowed: {', '.join(METRICS)}.")
-    return metric
+def check_metric(metric: str, boards: Sequence[Board]) -> None:
+    """Refuse what no board shows: neither one of :data:`VIEWS` nor a metric that was computed."""
+    known = [*VIEWS, *dict.fromkeys(name for board in boards for name in (board.metric, *_others(board)))]
+    if metric not in known:
+        raise UnknownName("metric", metric, known, advice=f"Allowed: {', '.join(known)}.")
 
 
-def drops(board: Board) -> dict[tuple[str, str, str, bool], Value]:
-    """Accuracy lost to every attack by (attack, defense, mode, white box): each run beside its own victim's clean accuracy.
+def _others(board: Board) -> list[str]:
+    """Metrics that do not rank."""
+    return list(dict.fromkeys(name for cell in board.cells for name in cell.metrics))
 
-    Cells whose victims cannot be told are left out, unless there is only one clean value to compare with.
+
+def drops(board: Board) -> dict[tuple[str, str, str, bool], Estimate]:
+    """Points lost to every attack by (attack, defense, difficulty, white box): each run against its own victim's clean score.
+
+    Cells whose victims are unknown are left out, unless there is only one clean value to compare with.
     """
     found = {}
     for cell in board.cells:
-        clean = board.cell(CLEAN, cell.defense, cell.mode)
+        clean = board.cell(CLEAN, cell.defense, cell.difficulty)
         if cell.attack == CLEAN or clean is None:
             continue
         losses = _losses(cell, clean)
         if losses:
-            found[cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box"] = value_of(losses)
+            found[cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"] = estimate_of(losses)
     return found
 
 
 def _losses(cell: Cell, clean: Cell) -> dict[tuple[int, int], float]:
-    before = {facts.get("victim"): value for facts, value in zip(clean.facts, clean.values)}
-    victims = [facts.get("victim") for facts in cell.facts]
+    before = {metadata.get("victim"): value for metadata, value in zip(clean.metadata, clean.values)}
+    victims = [metadata.get("victim") for metadata in cell.metadata]
     if len(clean.values) == 1:
         return {(0, place): clean.values[0] - value for place, value in enumerate(cell.values)}
     if len(victims) != len(cell.values) or None in before or not set(victims) <= set(before):
@@ -91,38 +99,40 @@ def _losses(cell: Cell, clean: Cell) -> dict[tuple[int, int], float]:
     }
 
 
-def metric_value(board: Board, cell: Cell, metric: str, losses: Mapping[Any, Value]) -> Value | None:
-    """What a cell says in one metric; None where it says nothing."""
-    if metric == "accuracy":
-        return cell.accuracy
+def metric_value(board: Board, cell: Cell, metric: str, losses: Mapping[Any, Estimate]) -> Estimate | None:
+    """What a cell shows of one view or metric; None where it says nothing."""
+    if metric in ("score", board.metric):
+        return cell.score
     if metric == "changed":
         return cell.changed if cell.attack != CLEAN else None
     if metric == "drop":
-        return losses.get((cell.attack, cell.defense, cell.mode, cell.knowledge == "white-box"))
-    return None if cell.paper is None else _shifted(cell.accuracy, -cell.paper[0] / 100)
+        return losses.get((cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"))
+    if metric == "difference":
+        return None if cell.paper is None else _shifted(cell.score, -cell.paper[0] / 100)
+    return cell.metrics.get(metric)
 
 
-def _shifted(value: Value, by: float) -> Value:
+def _shifted(value: Estimate, by: float) -> Estimate:
     low, high = (None if end is None else end + by for end in (value.low, value.high))
-    return Value(value.mean + by, value.std, low, high, value.n)
+    return Estimate(value.mean + by, value.std, low, high, value.n)
 
 
 def costs(board: Board) -> dict[tuple[str, str, bool], float]:
-    """CPU seconds of one run of every attack by (attack, mode, white box): the mean over its runs, each counted once."""
+    """CPU seconds of one run of every attack by (attack, difficulty, white box): the mean over its runs, each counted once."""
     runs: dict[tuple[str, str, bool], dict[Any, float]] = defaultdict(dict)
     for cell in board.cells:
-        for place, facts in enumerate(cell.facts):
-            seconds = facts.get("attack_seconds")
+        for place, metadata in enumerate(cell.metadata):
+            seconds = metadata.get("attack_seconds")
             if isinstance(seconds, int | float):
-                run = facts.get("attack", (cell.defense, place))
-                runs[cell.attack, cell.mode, cell.knowledge == "white-box"][run] = float(seconds)
+                run = metadata.get("attack", (cell.defense, place))
+                runs[cell.attack, cell.difficulty, cell.knowledge == "white-box"][run] = float(seconds)
     return {key: sum(own.values()) / len(own) for key, own in runs.items()}
 
 
-def percent(value: Value | None, sign: str = "±", *, digits: int = 1, signed: bool = False) -> str:
+def percent(value: Estimate | None, sign: str = "±", *, digits: int = 1, signed: bool = False) -> str:
     """Mean and std over runs in per cent; a dash for nothing.
 
-    >>> percent(Value(0.8123, 0.0123, None, None, 10)), percent(Value(0.5, 0, None, None, 1)), percent(None)
+    >>> percent(Estimate(0.8123, 0.0123, None, None, 10)), percent(Estimate(0.5, 0, None, None, 1)), percent(None)
     ('81.2 ±1.2', '50.0', '-')
     """
     if value is None:
@@ -143,61 +153,62 @@ def rank_text(places: tuple[int, int] | None) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def heading(board: Board, mode: str) -> str:
+def heading(board: Board, difficulty: str) -> str:
     """Title and difficulty of a board, and that its data is made up where it is."""
     title = shown(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
-    return f"{title}, {mode}" + (" [synthetic data]" if board.meta.get("synthetic") else "")
+    return f"{title}, {difficulty}" + (" [synthetic data]" if board.meta.get("synthetic") else "")
 
 
-def summary_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table:
+def summary_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
     """Defenses by rank: the paper's summaries, the worst case over attacks and the white-box attack."""
-    mode = chosen_mode(board, mode)
-    own = board.by_defense.get(mode, {})
+    difficulty = chosen_difficulty(board, difficulty)
+    own = board.by_defense.get(difficulty, {})
     used = [name for name in SUMMARIES if any(name in values for values in own.values())]
     names = dict(zip(board.defenses, distinct(board.defenses)))
     rows = tuple(
         (
             names[defense],
-            rank_text(board.ranks.get(mode, {}).get(defense)),
+            rank_text(board.ranks.get(difficulty, {}).get(defense)),
             *(percent(own[defense].get(name), sign) for name in used),
         )
-        for defense in ordered(board, mode)
+        for defense in ordered(board, difficulty)
         if defense in own
     )
-    return Table(heading(board, mode), ("defense", "rank", *(SUMMARIES[name] for name in used)), rows)
+    return Table(heading(board, difficulty), ("defense", "rank", *(SUMMARIES[name] for name in used)), rows)
 
 
-def ordered(board: Board, mode: str) -> list[str]:
+def ordered(board: Board, difficulty: str) -> list[str]:
     """Defenses with the best weighted accuracy on this difficulty first; those without one last."""
-    own = board.by_defense.get(mode, {})
+    own = board.by_defense.get(difficulty, {})
     means = {name: values["weighted"].mean for name, values in own.items() if "weighted" in values}
     return sorted(board.defenses, key=lambda name: -means.get(name, -1.0))
 
 
-def heat_table(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> Table:
+def heat_table(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> Table:
     """Defenses x attacks in one metric; white-box attacks in columns of their own behind the others."""
-    mode, metric = chosen_mode(board, mode), chosen_metric(metric)
+    difficulty = chosen_difficulty(board, difficulty)
     losses = drops(board) if metric == "drop" else {}
     columns = [(attack, False) for attack in board.attacks] + [(attack, True) for attack in board.white_box]
     labels = distinct(f"{attack} (white-box)" if white else attack for attack, white in columns)
 
     def text(defense: str, attack: str, white: bool) -> str:
-        cell = board.cell(attack, defense, mode, white_box=white)
+        cell = board.cell(attack, defense, difficulty, white_box=white)
         value = None if cell is None else metric_value(board, cell, metric, losses)
         return percent(value, sign, signed=metric == "difference")
 
     names = dict(zip(board.defenses, distinct(board.defenses)))
     rows = tuple(
         (names[defense], *(text(defense, attack, white) for attack, white in columns))
-        for defense in ordered(board, mode)
+        for defense in ordered(board, difficulty)
     )
-    return Table(f"{METRICS[metric]}, {mode}", ("defense", *labels), rows)
+    title = VIEWS.get(metric, f"{metric} (%)").format(metric=board.metric)
+    return Table(f"{title}, {difficulty}", ("defense", *labels), rows)
 
 
-def attack_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table:
+def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
     """Attacks, the strongest first: accuracy that they leave, beside what one run of them costs."""
-    mode = chosen_mode(board, mode)
-    own, spent = board.by_attack.get(mode, {}), costs(board)
+    difficulty = chosen_difficulty(board, difficulty)
+    own, spent = board.by_attack.get(difficulty, {}), costs(board)
     names = dict(zip(board.attacks, distinct(board.attacks)))
     # the board puts the strongest first on its last difficulty; the order may be another one here
     listed = sorted(
@@ -208,22 +219,22 @@ def attack_table(board: Board, mode: str | None = None, *, sign: str = "±") -> 
         (
             names[attack],
             *(percent(own[attack].get(name), sign) for name in STRENGTHS),
-            _seconds(spent.get((attack, mode, False))),
+            _seconds(spent.get((attack, difficulty, False))),
         )
         for attack in listed
     ]
     headers = ("attack", *(f"{word} accuracy" for word in STRENGTHS.values()), "CPU s")
-    return Table(f"attacks, {mode}", headers, tuple(rows))
+    return Table(f"attacks, {difficulty}", headers, tuple(rows))
 
 
-def paper_table(board: Board, mode: str | None = None, *, sign: str = "±") -> Table | None:
+def paper_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table | None:
     """The paper's accuracy, ours and the difference of every cell that the paper has; None if it has none."""
-    mode = chosen_mode(board, mode)
+    difficulty = chosen_difficulty(board, difficulty)
     attacks, defenses = (dict(zip(names, distinct(names))) for names in (board.attacks, board.defenses))
     rows = []
     for attack in board.attacks:
-        for defense in ordered(board, mode):
-            cell = board.cell(attack, defense, mode)
+        for defense in ordered(board, difficulty):
+            cell = board.cell(attack, defense, difficulty)
             if cell is not None and cell.paper is not None:
                 mean, std = cell.paper
                 rows.append(
@@ -231,27 +242,69 @@ def paper_table(board: Board, mode: str | None = None, *, sign: str = "±") -> T
                         attacks[attack],
                         defenses[defense],
                         f"{mean:.2f} {sign}{std:.2f}",
-                        percent(cell.accuracy, sign, digits=2),
-                        f"{100 * cell.accuracy.mean - mean:+.2f}",
+                        percent(cell.score, sign, digits=2),
+                        f"{100 * cell.score.mean - mean:+.2f}",
                     )
                 )
     if not rows:
         return None
-    title = f"beside the paper, {mode}"
-    if str(board.meta.get("title", "")).endswith("(quick)"):
+    title = f"vs. paper, {difficulty}"
+    if board.meta.get("quick"):
         title += "; quick: fewer repeats and steps than the paper's"
     return Table(title, ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
 
 
-def tables(board: Board, mode: str | None = None, metric: str = "accuracy", *, sign: str = "±") -> list[Table]:
+def tables(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> list[Table]:
     """Everything that a terminal shows of a board."""
     found = [
-        summary_table(board, mode, sign=sign),
-        heat_table(board, mode, metric, sign=sign),
-        attack_table(board, mode, sign=sign),
-        paper_table(board, mode, sign=sign),
+        summary_table(board, difficulty, sign=sign),
+        heat_table(board, difficulty, metric, sign=sign),
+        attack_table(board, difficulty, sign=sign),
+        paper_table(board, difficulty, sign=sign),
     ]
     return [table for table in found if table is not None]
+
+
+def sweep_tables(boards: Sequence[Board], difficulty: str | None = None, *, sign: str = "±") -> list[Table]:
+    """Boards of a sweep as one table per varied limit: every defense's weighted score, and its rank, at each value."""
+    limits: dict[tuple[str, str], list[Board]] = defaultdict(list)
+    for board in boards:
+        if board.limit is not None:
+            limits[str(board.meta.get("recipe")), board.limit[0]].append(board)
+    found = []
+    for (_, limit), own in limits.items():
+        name = chosen_difficulty(own[0], difficulty)
+        defenses = list(dict.fromkeys(each for board in own for each in ordered(board, name)))
+        rows = tuple(
+            (label, *(_ranked(board, defense, name, sign) for board in own))
+            for defense, label in zip(defenses, distinct(defenses))
+        )
+        values = tuple(f"{board.limit[1]:g}" for board in own if board.limit is not None)
+        found.append(
+            Table(f"weighted {own[0].metric} (rank) by {limit}, {own[0].dataset}, {name}", ("defense", *values), rows)
+        )
+        found += _sweep_heat(own, limit, name, sign)
+    return found
+
+
+def _ranked(board: Board, defense: str, difficulty: str, sign: str) -> str:
+    value = board.by_defense.get(difficulty, {}).get(defense, {}).get("weighted")
+    places = board.ranks.get(difficulty, {}).get(defense)
+    return percent(value, sign) + ("" if places is None else f" ({rank_text(places)})")
+
+
+def _sweep_heat(boards: Sequence[Board], limit: str, difficulty: str, sign: str) -> list[Table]:
+    """Every attack against every defense at each value of a limit, white-box attacks included."""
+    columns = dict.fromkeys((attack, False) for board in boards for attack in board.attacks if attack != CLEAN)
+    columns |= dict.fromkeys((attack, True) for board in boards for attack in board.white_box)
+    rows = []
+    for attack, white in columns:
+        for defense in ordered(boards[0], difficulty):
+            cells = [board.cell(attack, defense, difficulty, white_box=white) for board in boards]
+            values = [percent(None if cell is None else cell.score, sign) for cell in cells]
+            rows.append((f"{attack} (white-box)" if white else attack, defense, *values))
+    heads = ("attack", "defense", *(f"{board.limit[1]:g}" for board in boards if board.limit is not None))
+    return [Table(f"{boards[0].metric} (%) by {limit}, {difficulty}", heads, tuple(rows))]
 
 
 def _seconds(value: float | None) -> str:

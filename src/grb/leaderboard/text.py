@@ -114,6 +114,19 @@ def markdown_text(value: Any) -> str:
     return re.sub(r"([\\`*_{}\[\]#|~!])", r"\\\1", text)
 
 
+def latex_text(value: Any) -> str:
+    r"""Text for a cell of a LaTeX table: nothing in it is a command but the plus-minus sign of our tables.
+
+    >>> latex_text("a_b & 5 %"), latex_text("81.2 ±1.2")
+    ('a\\_b \\& 5 \\%', '81.2 $\\pm$1.2')
+    """
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    letters = (
+        f"\\{letter}" if letter in "&%$#_{}" else special.get(letter, letter) for letter in shown(value, SENTENCE)
+    )
+    return "".join(letters)
+
+
 def slug(text: str, limit: int = 60) -> str:
     """A file name of a-z, 0-9 and dashes.
 

@@ -1,9 +1,12 @@
-"""Scores of predictions, the leaderboard summaries of the GRB paper, and intervals for repeated runs.
+"""Metrics of predictions, the leaderboard summaries of the GRB paper, and intervals for repeated runs.
 
 Every function is pure and takes arrays, sequences or torch tensors; floats come back, or numpy arrays where it says so.
+``get("recall:1")`` finds a metric by its name: see :mod:`grb.metric.names`.
 """
 
-from grb.metric.prediction import accuracy, auroc, changed, f1
+from grb.metric.names import METRICS, Metric, get, get_all
+from grb.metric.prediction import accuracy, balanced_accuracy, changed, f1, precision, recall
+from grb.metric.ranking import auroc, average_precision, log_odds
 from grb.metric.summary import (
     Interval,
     MeanStd,
@@ -21,19 +24,28 @@ from grb.metric.summary import (
 )
 
 __all__ = [
+    "METRICS",
     "Interval",
     "MeanStd",
+    "Metric",
     "Side",
     "accuracy",
     "auroc",
     "average",
+    "average_precision",
+    "balanced_accuracy",
     "bootstrap_interval",
     "changed",
     "confidence_interval",
     "f1",
+    "get",
+    "get_all",
+    "log_odds",
     "mean_std",
     "paired_difference",
+    "precision",
     "rank_weights",
+    "recall",
     "summarise",
     "three_max",
     "three_min",

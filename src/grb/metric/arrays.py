@@ -1,4 +1,4 @@
-"""Whatever callers have, as numpy arrays."""
+"""Arrays, sequences and tensors as checked numpy arrays."""
 
 from __future__ import annotations
 
@@ -25,3 +25,15 @@ def as_array(values: Any, name: str) -> Array:
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}")
     return array
+
+
+def as_labels(values: Any, name: str, length: int | None = None) -> Array:
+    """Checked integer labels, [n], n >= 1; with ``length`` checked to have that length."""
+    labels = as_array(values, name)
+    if labels.ndim != 1 or labels.size == 0:
+        raise DataError(f"{name} must be [n] labels with n >= 1, got shape {list(labels.shape)}")
+    if labels.dtype.kind == "f" and not (np.isfinite(labels) & (labels == np.rint(labels))).all():
+        raise DataError(f"{name} must hold integer labels, got fractions, NaN or infinity; scores go in as [n, c]")
+    if length is not None and len(labels) != length:
+        raise DataError(f"{name} has {len(labels)} labels for {length} predictions; pass one label per row")
+    return labels.astype(np.int64)

@@ -1,14 +1,15 @@
-"""Scores of predictions."""
+"""Metrics of decisions: predicted classes, or 0/1 decisions for several labels per item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from grb.errors import DataError
-from grb.metric.arrays import Array, as_array
+from grb.metric.arrays import Array, as_array, as_labels
+
+Average = Literal["micro", "macro"]
 
 
 def accuracy(predictions: Any, y: Any) -> float:
@@ -18,14 +19,43 @@ def accuracy(predictions: Any, y: Any) -> float:
 
     Args:
         predictions: Class scores, [n, c] with c >= 2 (the largest wins, the first of equals), or predicted labels, [n].
-            A row of scores with a NaN predicts nothing and counts as wrong.
-        y: True labels, [n] integers.
+            A row of scores with a NaN predicts nothing and counts as wrong. Multi-label: 0/1 decisions, [n, c].
+        y: True labels, [n] integers. Multi-label: [n, c] of 0, 1 or NaN = missing; a row is correct if all its known
+            labels are (subset accuracy).
 
     >>> accuracy([[.9, .1], [.2, .8], [.6, .4]], [0, 1, 1])
     0.6666666666666666
     """
+    if as_array(y, "y").ndim == as_array(predictions, "predictions").ndim == 2:
+        decided, truth, known = _decisions(predictions, y)
+        return float(np.mean(((decided == truth) | ~known).all(axis=1)))
     predicted, valid = _predicted(predictions)
-    return float(np.mean((predicted == _labels(y, "y", len(predicted))) & valid))
+    return float(np.mean((predicted == as_labels(y, "y", len(predicted))) & valid))
+
+
+def balanced_accuracy(pred: Any, y: Any) -> float:
+    r"""Mean recall over the classes that occur in ``y``, so that frequent classes do not dominate.
+
+    .. math:: \frac{1}{|C|} \sum_{k \in C} \frac{tp_k}{tp_k + fn_k}
+
+    Equal to ``sklearn.metrics.balanced_accuracy_score``; for several labels per item the mean of that score over the
+    labels, each of which is a two-class problem.
+
+    Args:
+        pred: Predicted labels, [n], or 0/1 decisions, [n, c].
+        y: True labels, [n], or [n, c] of 0, 1 or NaN = missing.
+
+    >>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0]), balanced_accuracy([0, 0, 0, 0], [0, 0, 0, 1])
+    (0.75, 0.5)
+    """
+    if as_array(y, "y").ndim == 2:
+        decided, truth, known = _decisions(pred, y)
+        columns = zip(decided.T, truth.T, known.T, strict=True)
+        scores = [balanced_accuracy(own[rows], true[rows]) for own, true, rows in columns if rows.any()]
+        return float(np.mean(scores))
+    counts = _counts(pred, y)
+    occurs = counts.true > 0
+    return float(np.mean(counts.hits[occurs] / counts.true[occurs]))
 
 
 def changed(before: Any, after: Any) -> float:
@@ -54,86 +84,98 @@ def changed(before: Any, after: Any) -> float:
     return float(np.mean((first_valid != second_valid) | ((first != second) & first_valid)))
 
 
-def f1(pred: Any, y: Any, average: Literal["micro", "macro"] = "micro") -> float:
+def f1(pred: Any, y: Any, average: Average = "micro", *, label: int | None = None) -> float:
     r"""F1 score of multi-class labels or of multi-label 0/1 matrices.
 
     .. math:: F_k = \frac{2\, tp_k}{2\, tp_k + fp_k + fn_k}
 
     Micro sums the counts over the classes first; macro is the mean of :math:`F_k` over the classes that occur in
-    ``pred`` or ``y``, or over all columns of a matrix. A column without any true or predicted member has
+    ``pred`` or ``y``, or over all columns of a matrix. A class without any true or predicted member has
     :math:`F_k = 0`. These are the values of scikit-learn with ``zero_division=0``.
 
     Args:
-        pred: Predicted labels, [n], or 0/1 decisions, [n, c].
-        y: True labels of the same shape.
+        pred: Predicted labels, [n], where -1 predicts nothing, or 0/1 decisions, [n, c].
+        y: True labels, [n], or [n, c] of 0, 1 or NaN = missing, which is skipped.
+        average: How classes are combined.
+        label: The score of this class alone instead of an average.
 
     Differs from scikit-learn: [n, 1] is one label (its positive class counts), not a two-class problem.
 
-    >>> f1([0, 1, 1], [0, 1, 2], average="macro")
-    0.5555555555555555
+    >>> f1([0, 1, 1], [0, 1, 2], average="macro"), f1([0, 1, 1], [0, 1, 2], label=0)
+    (0.5555555555555555, 1.0)
     """
+    counts = _counted("F1", pred, y, average, label)
+    return _ratio(2 * counts.hits, counts.predicted + counts.true)
+
+
+def precision(pred: Any, y: Any, average: Average = "micro", *, label: int | None = None) -> float:
+    r"""Share of the members predicted for a class that belong to it, :math:`tp_k / (tp_k + fp_k)`.
+
+    Arguments, averages and the values where nothing is predicted (0) are those of :func:`f1`.
+
+    >>> precision([0, 1, 1], [0, 1, 2], label=1)
+    0.5
+    """
+    counts = _counted("precision", pred, y, average, label)
+    return _ratio(counts.hits, counts.predicted)
+
+
+def recall(pred: Any, y: Any, average: Average = "micro", *, label: int | None = None) -> float:
+    r"""Share of the members of a class that are found, :math:`tp_k / (tp_k + fn_k)`.
+
+    Arguments, averages and the value of a class without members (0) are those of :func:`f1`.
+
+    >>> recall([0, 1, 1], [0, 1, 2], label=2)
+    0.0
+    """
+    counts = _counted("recall", pred, y, average, label)
+    return _ratio(counts.hits, counts.true)
+
+
+class _Counts(NamedTuple):
+    """Per class or label, [k] each: which class, true positives, predicted members, true members."""
+
+    classes: Array
+    hits: Array
+    predicted: Array
+    true: Array
+
+
+def _counted(what: str, pred: Any, y: Any, average: Average, label: int | None) -> _Counts:
+    """The counts of a score: of one class, summed over all, or of every class that a mean is over."""
     if average not in ("micro", "macro"):
-        raise DataError(f"no average {average!r} for F1; use 'micro' or 'macro'")
-    hits, members = _matrix_counts(pred, y) if as_array(y, "y").ndim == 2 else _label_counts(pred, y)
+        raise DataError(f"no average {average!r} for {what}; use 'micro' or 'macro'")
+    counts = _counts(pred, y)
+    if label is not None:
+        return _Counts(*(values[counts.classes == label] for values in counts))
     if average == "micro":
-        hits, members = hits.sum(keepdims=True), members.sum(keepdims=True)
-    return float(np.mean(2 * hits / np.maximum(members, 1)))
+        return _Counts(*(values.sum(keepdims=True) for values in counts))
+    # -1 is what a row without a prediction has; only true labels make it a class
+    return _Counts(*(values[(counts.classes != -1) | (counts.true > 0)] for values in counts))
 
 
-def auroc(scores: Any, y: Any) -> float:
-    r"""Area under the ROC curve, correct for ties, in O(n log n) per class.
-
-    .. math:: \frac{1}{PN} \left( \sum_{v:\, y_v = 1} r_v - \frac{P(P+1)}{2} \right)
-
-    with :math:`r_v` the mid-rank of the score (equal scores share their mean rank), :math:`P` positives and :math:`N`
-    negatives; constant scores give exactly 0.5. Columns are ranked as they are: pass probabilities, because one column
-    of raw logits ignores the others.
-
-    Args:
-        scores: Finite scores. Binary: [n], [n, 1], or [n, 2], where column 1 counts. Multi-class, multi-label: [n, c].
-        y: Binary: [n] with two distinct labels (the larger is positive; 0 and 1 for [n, 2]). Multi-class: [n] of
-            0..c-1. Multi-label: [n, c] of 0, 1 or NaN = missing, which is skipped.
-
-    Returns:
-        The area; for several classes (one against the rest) or labels the mean over those that have both positives
-        and negatives.
-
-    Equal to ``sklearn.metrics.roc_auc_score`` wherever that is defined (``multi_class="ovr"``, ``average="macro"``).
-
-    >>> auroc([.1, .4, .4, .8], [0, 0, 1, 1])
-    0.875
-    """
-    table = as_array(scores, "scores")
-    if table.ndim not in (1, 2) or table.size == 0:
-        raise DataError(f"scores must be [n] or [n, c] and not empty, got shape {list(table.shape)}")
-    if not np.isfinite(table).all():
-        raise DataError(f"AUROC needs finite scores, got {int((~np.isfinite(table)).sum())} NaN or infinite ones")
-    truth = as_array(y, "y")
-    problems = _label_problems if truth.ndim == 2 else _class_problems
-    areas = [_area(*problem) for problem in problems(table.reshape(len(table), -1), truth)]
-    defined = [area for area in areas if area is not None]
-    if not defined:
-        raise DataError("y has only one class, but AUROC needs at least one positive and one negative")
-    return float(np.mean(defined))
+def _counts(pred: Any, y: Any) -> _Counts:
+    if as_array(y, "y").ndim == 2:
+        decided, truth, known = _decisions(pred, y)
+        hits = (decided & truth & known).sum(axis=0)
+        return _Counts(np.arange(len(hits)), hits, (decided & known).sum(axis=0), (truth & known).sum(axis=0))
+    truth = as_labels(y, "y")
+    predicted = as_labels(pred, "pred", len(truth))
+    classes, ids = np.unique(np.concatenate([predicted, truth]), return_inverse=True)
+    members = (ids[: len(truth)][predicted == truth], ids[: len(truth)], ids[len(truth) :])
+    return _Counts(classes, *(np.bincount(each, minlength=len(classes)) for each in members))
 
 
-def _labels(values: Any, name: str, length: int | None = None) -> Array:
-    """Checked integer labels, [n], n >= 1."""
-    labels = as_array(values, name)
-    if labels.ndim != 1 or labels.size == 0:
-        raise DataError(f"{name} must be [n] labels with n >= 1, got shape {list(labels.shape)}")
-    if labels.dtype.kind == "f" and not (np.isfinite(labels) & (labels == np.rint(labels))).all():
-        raise DataError(f"{name} must hold integer labels, got fractions, NaN or infinity; scores go in as [n, c]")
-    if length is not None and len(labels) != length:
-        raise DataError(f"{name} has {len(labels)} labels for {length} predictions; pass one label per row")
-    return labels.astype(np.int64)
+def _ratio(part: Array, whole: Array) -> float:
+    """Mean over classes of part / whole, where 0 / 0 counts as 0."""
+    return float(np.mean(part / np.maximum(whole, 1))) if len(part) else 0.0
 
 
 def _predicted(values: Any) -> tuple[Array, Array]:
     """Predicted labels [n] and whether each row predicts anything [n]."""
     scores = as_array(values, "predictions")
     if scores.ndim != 2:
-        labels = _labels(scores, "predictions")
+        labels = as_labels(scores, "predictions")
         return labels, np.ones(len(labels), dtype=bool)
     if len(scores) == 0 or scores.shape[1] < 2:
         raise DataError(
@@ -142,61 +184,16 @@ def _predicted(values: Any) -> tuple[Array, Array]:
     return scores.argmax(axis=1), np.logical_not(np.isnan(scores).any(axis=1))
 
 
-def _label_counts(pred: Any, y: Any) -> tuple[Array, Array]:
-    """True positives, and predicted plus true members, of every class that occurs, [k] each."""
-    truth = _labels(y, "y")
-    predicted = _labels(pred, "pred", len(truth))
-    classes, ids = np.unique(np.concatenate([predicted, truth]), return_inverse=True)
-    hits = np.bincount(ids[: len(truth)][predicted == truth], minlength=len(classes))
-    return hits, np.bincount(ids, minlength=len(classes))
-
-
-def _matrix_counts(pred: Any, y: Any) -> tuple[Array, Array]:
-    """True positives, and predicted plus true members, of every column, [c] each."""
-    predicted, truth = as_array(pred, "pred"), as_array(y, "y")
-    if predicted.shape != truth.shape or truth.size == 0:
+def _decisions(pred: Any, y: Any) -> tuple[Array, Array, Array]:
+    """Multi-label decisions, truth, and which labels are known, [n, c] booleans each."""
+    decided, truth = as_array(pred, "pred"), as_array(y, "y")
+    if decided.shape != truth.shape or truth.size == 0:
         raise DataError(
-            f"pred is {list(predicted.shape)} and y {list(truth.shape)}, but both must be one [n, c], not empty"
+            f"pred is {list(decided.shape)} and y {list(truth.shape)}, but both must be one [n, c], not empty"
         )
-    if not (np.isin(predicted, (0, 1)).all() and np.isin(truth, (0, 1)).all()):
-        raise DataError("multi-label pred and y must hold only 0 and 1; threshold the scores first")
-    hits = ((predicted == 1) & (truth == 1)).sum(axis=0)
-    return hits, (predicted == 1).sum(axis=0) + (truth == 1).sum(axis=0)
-
-
-def _class_problems(table: Array, truth: Array) -> Iterator[tuple[Array, Array]]:
-    """Scores and positives, [n] each, of a binary task or of every class against the rest."""
-    labels, columns = _labels(truth, "y", len(table)), table.shape[1]
-    if columns == 1:
-        found = len(np.unique(labels))
-        if found > 2:
-            raise DataError(f"one column of scores ranks two classes, but y has {found}; pass scores as [n, c]")
-        yield table[:, 0], labels == labels.max()
-        return
-    if labels.min() < 0 or labels.max() >= columns:
-        raise DataError(f"y has labels {labels.min()}..{labels.max()}, but scores have the columns 0..{columns - 1}")
-    for column in range(columns) if columns > 2 else (1,):
-        yield table[:, column], labels == column
-
-
-def _label_problems(table: Array, truth: Array) -> Iterator[tuple[Array, Array]]:
-    """Scores and positives of every label, over the rows where the label is known."""
-    if truth.shape != table.shape:
-        raise DataError(f"scores are {list(table.shape)} and y {list(truth.shape)}, but multi-label needs one [n, c]")
     known = ~np.isnan(truth)
-    if not np.isin(truth[known], (0, 1)).all():
-        raise DataError("multi-label y must hold 0, 1 or NaN (missing)")
-    for column in range(table.shape[1]):
-        rows = known[:, column]
-        yield table[rows, column], truth[rows, column] == 1
-
-
-def _area(scores: Array, positive: Array) -> float | None:
-    """Mann-Whitney area of one column, [n] and [n]; None without both classes."""
-    positives = int(positive.sum())
-    negatives = len(positive) - positives
-    if positives == 0 or negatives == 0:
-        return None
-    _, group, sizes = np.unique(scores, return_inverse=True, return_counts=True)
-    midranks = np.cumsum(sizes) - (sizes - 1) / 2
-    return float((midranks[group[positive]].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    if not (np.isin(decided, (0, 1)).all() and np.isin(truth[known], (0, 1)).all()):
+        raise DataError("multi-label pred and y must hold only 0 and 1; threshold the scores first")
+    if not known.any():
+        raise DataError("all labels in y are missing (NaN), but at least one known label is needed")
+    return decided == 1, truth == 1, known

@@ -100,6 +100,7 @@ class Prepared:
 
     @property
     def entries(self) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Rows, columns and values of all entries, and the number of nodes."""
         assert self.values is not None
         return self.rows, self.columns, self.values, self.n
 

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from grb.catalogue import POOL, SUFFIXES, base_model_name, canonical, preset, resolve
+from grb.catalogue import preset, resolve
 from grb.errors import DataError
+from grb.names import ModelName
 
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
@@ -33,7 +34,7 @@ class Settings:
     @property
     def adversarial(self) -> bool:
         """Whether the name asks for adversarial training; see ``grb.defense``."""
-        return any(suffix.startswith("at") for suffix in split_name(self.model)[1])
+        return ModelName.parse(self.model).adversarial
 
     def override(self, **changes: Any) -> Settings:
         """With other values for lr, epochs and patience (None keeps ours); all else goes to the model."""
@@ -43,76 +44,35 @@ class Settings:
         return replace(self, **known, params={**self.params, **changes})
 
 
-def split_name(name: str) -> tuple[str, frozenset[str]]:
-    """The catalogue name of a model and its suffixes: ``ln`` for layer norm, ``at...`` for adversarial training.
-
-    >>> split_name("gcn+at")
-    ('gcn', frozenset({'at'}))
-    """
-    base, *given = name.split("+")
-    suffixes = [suffix.lower() for suffix in given]
-    unknown = [suffix for suffix in suffixes if suffix not in SUFFIXES]
-    if unknown or len(set(suffixes)) != len(suffixes):
-        allowed = ", ".join(f"'+{suffix}'" for suffix in SUFFIXES)
-        raise DataError(
-            f"model '{name}' has the suffix '+{(unknown or suffixes)[0]}', but only {allowed} are known, once each"
-        )
-    if sum(suffix.startswith("at") for suffix in suffixes) > 1:
-        raise DataError(f"model '{name}' asks for two kinds of adversarial training; keep one of them")
-    return (base if ":" in base else canonical("model", base)), frozenset(suffixes)
-
-
-def settings(name: str, dataset: str) -> Settings:
+def settings(name: str | ModelName, dataset: str) -> Settings:
     """The papers' settings for a model on a dataset (Tables 6 to 10); those of grb-cora for any other dataset."""
-    base, suffixes = split_name(name)
-    full = "+".join([base, *(suffix for suffix in SUFFIXES if suffix in suffixes)])
-    norm = "ln" in suffixes
-    norm_param = {"layer_norm": True} if norm else {}
-    if base.endswith(POOL):
-        return _of_graphs(full, base, norm_param)
+    chosen = ModelName.parse(name)
+    norm = {"layer_norm": True} if chosen.layer_norm else {}
+    if chosen.pooled:
+        return _of_graphs(chosen, norm)
     tables = preset("models")
-    own = base_model_name(base)
-    plain = f"{own}+ln" if norm else own
+    plain = str(ModelName(chosen.base, layer_norm=chosen.layer_norm))
     listed = BORROWED.get(plain, plain)
     row = copy.deepcopy(tables.get(dataset, {}).get(listed) or tables[FALLBACK].get(listed))
     if row is None:  # a model that the tables do not have keeps its own defaults
-        return Settings(full, norm_param, **tables["training"])
+        return Settings(str(chosen), norm, **tables["training"])
     row.pop("parameters", None)
     lr, hidden = row.pop("lr"), row.pop("hidden")
-    if own == "mlp":
+    if chosen.base == "mlp":
         hidden = hidden[:1]
-    return Settings(full, {"hidden_features": hidden, **row, **norm_param}, lr, **tables["training"])
+    return Settings(str(chosen), {"hidden_features": hidden, **row, **norm}, lr, **tables["training"])
 
 
-def _of_graphs(full: str, base: str, norm: dict[str, Any]) -> Settings:
+def _of_graphs(chosen: ModelName, norm: dict[str, Any]) -> Settings:
     tables = preset("graphs")
-    row = dict(tables["models"].get(base) or tables["models"]["default"])
+    row = dict(tables["models"].get(chosen.architecture) or tables["models"]["default"])
     lr, hidden = row.pop("lr"), list(row.pop("hidden"))
-    return Settings(full, {"hidden_features": hidden, **row, **norm}, lr, **tables["training"])
-
-
-def for_task(name: str, task: str) -> str:
-    """A model's name for nodes or for graphs: on graphs, a model of nodes is pooled.
-
-    >>> for_task("gin+ln", "graph"), for_task("gin", "node")
-    ('gin-pool+ln', 'gin')
-    """
-    base, plus, rest = name.partition("+")
-    if task == "graph" and any(suffix.lower().startswith("at") for suffix in rest.split("+")):
-        raise DataError(f"'{name}' asks for adversarial training, which is for models of nodes; leave '+at' out")
-    if (task == "graph") == base.lower().endswith(POOL):
-        return name
-    if task != "graph":
-        raise DataError(f"model '{name}' classifies graphs, but this dataset has nodes to classify; leave '{POOL}' out")
-    if ":" in base:
-        return name
-    return f"{base}{POOL}{plus}{rest}"
+    return Settings(str(chosen), {"hidden_features": hidden, **row, **norm}, lr, **tables["training"])
 
 
 def build(chosen: Settings, in_features: int, out_features: int, generator: torch.Generator | None = None) -> nn.Module:
     """A new model with weights drawn from ``generator``."""
-    base, _ = split_name(chosen.model)
-    maker = resolve("model", base)
+    maker = resolve("model", ModelName.parse(chosen.model).architecture)
     try:
         # layers draw default weights before the generator's; that must not move the global random state
         with torch.random.fork_rng(devices=[], enabled=generator is not None):

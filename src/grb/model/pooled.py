@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from grb.catalogue import POOL, canonical, resolve
+from grb.catalogue import resolve
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Pattern, dense
 from grb.model.base import GraphModel, Pool, Rows, Stage, State, hidden_sizes
 from grb.model.layers import Dropout, Linear, relu_dropout
+from grb.names import ModelName
 
 Readout = Literal["mean", "sum"]
 WIDTHS = (32, 32)
@@ -79,6 +81,7 @@ class Pooled(GraphModel):
             self.scale.copy_(1 / rows.std(0, correction=0).clamp(min=1.0))
 
     def prepare(self, adj: Adjacency) -> Any:
+        """The backbone's operator."""
         return self.backbone.prepare(adj)
 
     def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
@@ -87,6 +90,7 @@ class Pooled(GraphModel):
         return self.headed(readout(rows, ptr, self.readout))
 
     def headed(self, pooled: Tensor) -> Tensor:
+        """Logits of pooled rows, [graphs, classes]."""
         out: Tensor = self.head[1](relu_dropout(self.head[0](pooled), self.dropout))
         return out
 
@@ -129,10 +133,11 @@ def pooled(base: str) -> type[Pooled]:
     >>> pooled("gin").name, pooled("gin")(3, 2).readout
     ('gin-pool', 'sum')
     """
-    own = base if ":" in base else canonical("model", base)
+    inner = ModelName.parse(base)
+    own, name = inner.architecture, str(replace(inner, pooled=True))
     if own in UNPOOLED:
         raise DataError(f"'{own}' has no rows of hidden features to pool; pool another model, for instance 'gin-pool'")
-    return type("Pooled", (Pooled,), {"base": own, "name": f"{own}{POOL}", "__module__": __name__})
+    return type("Pooled", (Pooled,), {"base": own, "name": name, "__module__": __name__})
 
 
 class GraphLevel(nn.Module):
@@ -149,10 +154,12 @@ class GraphLevel(nn.Module):
         self.model = model
 
     def prepare(self, adj: Adjacency) -> Any:
+        """The model's own operator."""
         prepare: Any = self.model.prepare
         return prepare(adj)
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        """The logits of the graph for each of its nodes, [n, classes]."""
         logits: Tensor = self.model(x, op)
         if logits.dim() != 2 or len(logits) != 1:
             raise DataError(
@@ -161,6 +168,7 @@ class GraphLevel(nn.Module):
         return logits.expand(x.shape[0], -1)
 
     def stages(self) -> list[Stage] | None:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         model = self.model
         before = model.node_stages() if isinstance(model, Pooled) else None
         if before is None or not isinstance(model, Pooled):

@@ -11,6 +11,7 @@ import torch
 from grb.catalogue import resolve
 from grb.errors import DataError, UnknownName
 from grb.graph import Graph
+from grb.names import perturbation_parts
 from grb.perturb.base import Perturbation
 
 # what the published tables call the unperturbed dataset
@@ -26,6 +27,7 @@ class Original:
     title = ORIGINAL
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """The graph as it is."""
         return graph
 
 
@@ -46,10 +48,12 @@ class Compose:
 
     @property
     def random(self) -> bool:
+        """Whether any part draws random numbers."""
         return any(part.random for part in self.parts)
 
     @property
     def title(self) -> str:
+        """Names of the parts as in the published tables."""
         return "+".join(part.title for part in self.parts) or ORIGINAL
 
     def costly(self, graph: Graph) -> bool:
@@ -57,6 +61,7 @@ class Compose:
         return any(costly(part, graph) for part in self.parts)
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """The graph after all parts, applied from left to right."""
         for part in self.parts:
             graph = part(graph, generator)
         return graph
@@ -79,7 +84,8 @@ def build_perturbation(name: str, **changes: Any) -> Perturbation:
     >>> build_perturbation("NoNodeFtrs+frag-k1", compat="gtaxogym").title
     'NoNodeFtrs+Frag-k1'
     """
-    makers = {part: resolve("perturbation", part) for part in str(name).split("+")}
+    parts = perturbation_parts(name)
+    makers = {part: resolve("perturbation", part) for part in parts}
     takes = {part: list(inspect.signature(maker).parameters) for part, maker in makers.items()}
     for change in changes:
         known = sorted({each for names in takes.values() for each in names})
@@ -87,7 +93,7 @@ def build_perturbation(name: str, **changes: Any) -> Perturbation:
             allowed = f"Allowed: {', '.join(known)}." if known else "It takes none."
             raise UnknownName(f"parameter of perturbation '{name}'", change, known, advice=allowed)
     made = []
-    for part in str(name).split("+"):
+    for part in parts:
         own = {key: value for key, value in changes.items() if key in takes[part]}
         try:
             made.append(makers[part](**own))

@@ -1,4 +1,4 @@
-"""Jobs, the store, recipes, and the engine that runs them."""
+"""Jobs, the store, recipes, and the scheduler that runs them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING
 from grb import _lazy
 
 if TYPE_CHECKING:
-    from grb.pipeline.engine import Event, Limits, Outcome, run
+    from grb.pipeline.executor import Limits
     from grb.pipeline.job import DataRef, Job
-    from grb.pipeline.plan import Study, plan_study
+    from grb.pipeline.plan import plan_study
     from grb.pipeline.recipe import Recipe, read_recipe, recipe_names
-    from grb.pipeline.results import board
+    from grb.pipeline.record import Record
+    from grb.pipeline.results import boards, build_board, build_boards
+    from grb.pipeline.scheduler import Event, Outcome, run
     from grb.pipeline.spec import Spec
-    from grb.pipeline.store import Record, Store
+    from grb.pipeline.store import Store
+    from grb.pipeline.study import Study
 
 _HOMES = {
-    "engine": ("Event", "Limits", "Outcome", "run"),
+    "executor": ("Limits",),
+    "scheduler": ("Event", "Outcome", "run"),
     "job": ("DataRef", "Job"),
-    "results": ("board",),
+    "results": ("boards", "build_board", "build_boards"),
     "recipe": ("Recipe", "read_recipe", "recipe_names"),
     "spec": ("Spec",),
-    "store": ("Record", "Store"),
-    "plan": ("Study", "plan_study"),
+    "record": ("Record",),
+    "store": ("Store",),
+    "plan": ("plan_study",),
+    "study": ("Study",),
 }
 __all__ = [
     "DataRef",
@@ -35,7 +41,9 @@ __all__ = [
     "Spec",
     "Store",
     "Study",
-    "board",
+    "boards",
+    "build_board",
+    "build_boards",
     "plan_study",
     "read_recipe",
     "recipe_names",

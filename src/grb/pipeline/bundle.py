@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
-from grb.graph.files import FREE_BYTES, MAX_RATIO, size_of, write_atomic
+from grb.graph.files import FREE_BYTES, MAX_RATIO
 from grb.pipeline.job import Job
-from grb.pipeline.plan import closure
 from grb.pipeline.store import FORMAT, MAX_RECORD, Store
+from grb.pipeline.study import StudyInfo, closure
 
 _NAME = re.compile(
     r"store\.json|records/[0-9a-f]{2}/[0-9a-f]{64}\.json|objects/[0-9a-f]{2}/[0-9a-f]{64}\.(npz|safetensors)"
@@ -48,6 +49,18 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
 
     write_atomic(path, write)
     return len(chosen)
+
+
+def study_keys(store: Store, name: str) -> list[str]:
+    """Keys of the studies of a name and of their scores, as far as the store has them."""
+    found: list[str] = []
+    for record in store.records():
+        if record.job.kind == "study" and record.job.spec.name == name:
+            scores = StudyInfo.from_dict(record.result).scores
+            found += [record.key, *(key for key in scores if store.has(key))]
+    if not found:
+        raise DataError(f"{store.path} has no study '{name}'; `grb leaderboard {store.path}` shows what it has")
+    return list(dict.fromkeys(found))
 
 
 @contextmanager

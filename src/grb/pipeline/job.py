@@ -11,7 +11,7 @@ from grb.catalogue import is_third_party
 from grb.errors import DataError
 from grb.pipeline.spec import Spec, digest, plain
 
-Kind = Literal["fit", "attack", "score", "profile"]
+Kind = Literal["fit", "attack", "score", "profile", "study"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FORMAT = 1
 # what the catalogue calls the methods of jobs
@@ -61,7 +61,8 @@ class Job:
     """One unit of work.
 
     Args:
-        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in predictions, ``profile`` in an AUROC.
+        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in a measurement, ``profile`` in an AUROC;
+            ``study`` is never run: its record says which scores make a board.
         spec: The method: a defense's or an attack's name and changes of its preset.
         data: What it works on.
         method: The built method with every preset filled in, as plain values; only hashed, never interpreted.
@@ -72,6 +73,7 @@ class Job:
         device: Kind of device, ``cpu`` or ``cuda``.
         version: Of the method; raised when its numbers change.
         extra: Threat model and knowledge of an attack.
+        title: What it does, for progress; not part of the key.
     """
 
     kind: Kind
@@ -85,6 +87,7 @@ class Job:
     device: str = "cpu"
     version: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)
+    title: str = field(default="", compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -110,7 +113,10 @@ class Job:
         changed = "".join(f" {spec.label}" for spec in self.data.perturbations)
         fold = "" if self.data.split is None else f" split {self.data.split}"
         where = f"{self.data.dataset}{changed}{fold}" + (f" {self.mode}" if self.mode else "")
-        return f"{self.kind} {self.spec.label} on {where}, seed {self.seed}"
+        if self.kind == "score":
+            under = " under attack" if self.data.edits else ""
+            return f"score {self.title or 'a model' + under} on {where}"
+        return f"{self.kind} {self.title or self.spec.label} on {where}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:
         return {

@@ -1,9 +1,9 @@
-"""A study: the jobs of a recipe, and where each measurement lies in the store."""
+"""The planner: from a recipe to the jobs of a study and the boards that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -13,80 +13,37 @@ from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
-from grb.evaluator.matrix import CLEAN
-from grb.model.build import build, for_task, settings, split_name
+from grb.evaluator.measurement import DatasetInfo
+from grb.model.build import build
+from grb.names import ModelName, is_import_path
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.profile_job import column, corruption_spec
+from grb.pipeline.profile_job import corruption_spec
+from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
+from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, plain
-from grb.pipeline.store import Record, Store
+from grb.pipeline.store import Store
+from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
 from grb.pipeline.submission import card_of
-from grb.pipeline.worker import read_threat, threat_values
-from grb.threat import Threat
+from grb.threat import Threat, threat_from_dict
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
+Victims = Mapping[tuple[str, int], str]
+Limit = tuple[str, float] | None
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where one measurement of a study lies: which score job, and what it measures."""
+class _Score:
+    """A planned score: its job, and where it stands; ``order`` keeps scores of one edit together."""
 
-    score: str
-    attack: str
-    defense: str
-    repeat: int
-    victim: int
-    knowledge: str
-    surrogate: str
-    modes: tuple[str, ...]
-    outside: bool = False
-
-
-@dataclass(frozen=True)
-class Study:
-    """All jobs of a recipe, inputs before users, and the places of their measurements.
-
-    Args:
-        cards: Of submissions, by the name that they have in it.
-    """
-
-    recipe: Recipe
-    dataset: Dataset
-    jobs: Mapping[str, Job]
-    places: tuple[Place, ...]
-    cards: Mapping[str, Card] = field(default_factory=dict)
-
-    def shard(self, index: int, count: int) -> Study:
-        """Every ``count``-th block of measurements with all jobs that they need, beginning with 1."""
-        if not (count >= 1 and 1 <= index <= count):
-            raise DataError(f"the shard is {index}/{count}, but it must be from 1/{count} to {count}/{count}")
-        # neighbours share an edit, so that blocks keep the attacks of a shard its own
-        ordered = sorted(self.places, key=lambda place: (place.repeat, place.attack, place.knowledge, place.score))
-        size = -(-len(ordered) // count)
-        chosen = ordered[(index - 1) * size : index * size]
-        needed = set(closure(self.jobs, [place.score for place in chosen]))
-        return replace(
-            self,
-            jobs={key: job for key, job in self.jobs.items() if key in needed},
-            places=tuple(place for place in self.places if place.score in needed),
-        )
-
-
-def closure(jobs: Mapping[str, Job], keys: Iterable[str]) -> Iterator[str]:
-    """Keys and everything that they need."""
-    seen: set[str] = set()
-    stack = list(keys)
-    while stack:
-        key = stack.pop()
-        if key not in seen:
-            seen.add(key)
-            yield key
-            if key not in jobs:
-                raise DataError(f"job {key[:12]} is needed, but is not there; run the recipe that makes it")
-            stack.extend(jobs[key].needs)
+    key: str
+    order: tuple[int, str, str, str]
+    limit: Limit = None
+    clean: bool = False
+    measurements: int = 1
 
 
 def plan_study(
@@ -97,50 +54,101 @@ def plan_study(
     data_dir: str | None = None,
     submitted: Iterable[Record] = (),
 ) -> Study:
-    """The jobs of a recipe; every name and parameter in it is checked here, before anything runs.
+    """Plan the jobs of a recipe; every name and parameter in it is checked here, before anything runs.
 
     Args:
+        recipe: What to run.
+        threads: Number of torch threads of every job.
+        device: Kind of device.
+        data_dir: Where to look for the dataset first.
         submitted: Records of submissions (:func:`grb.pipeline.submission.submissions`): those for this dataset and scenario
             join; defenses meet every attack, attacks meet every defense.
     """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
+    reference = dataset_reference(recipe.dataset, dataset)
+    data = DataRef(reference, dataset.fingerprint(), data_dir=data_dir)
+    common: dict[str, Any] = {"threads": threads, "device": device}
     if dataset.task == "graph":
-        return _plan_folds(recipe, dataset, threads, device, data_dir)
-    planner = _Planner(recipe, dataset, threads, device, data_dir)
-    joined = planner.joining(submitted)
-    victims = {**planner.victims(), **planner.submitted_victims(joined)}
-    places = [
-        *planner.clean(victims),
-        *(planner.corruption(victims) if recipe.scenario == CORRUPTION else planner.transfer(victims)),
-        *planner.white_box(victims),
-        *planner.submitted_attacks(joined, victims),
-    ]
-    return Study(recipe, dataset, planner.jobs, tuple(places), {card.label: card for _, card in joined})
+        jobs, scores = _plan_folds(recipe, dataset, data, common)
+        cards: dict[str, Card] = {}
+    else:
+        planner = _Planner(recipe, dataset, data, common)
+        joined = planner.joining(submitted)
+        victims = {**planner.victims(), **planner.submitted_victims(joined)}
+        scores = [*planner.scores(victims), *planner.submitted_attacks(joined, victims)]
+        jobs, cards = planner.jobs, {card.label: card for _, card in joined}
+    size = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.num_features)
+    ordered = sorted(scores, key=lambda score: score.order)
+    return Study(
+        recipe.title or recipe.name,
+        jobs,
+        tuple(dict.fromkeys(score.key for score in ordered)),
+        {reference: size},
+        _info(recipe, dataset, reference, scores, cards),
+    )
 
 
-def _plan_folds(recipe: Recipe, dataset: Dataset, threads: int, device: str, data_dir: str | None) -> Study:
+def _info(
+    recipe: Recipe, dataset: Dataset, reference: str, scores: list[_Score], cards: Mapping[str, Card]
+) -> StudyInfo:
+    limits = list(dict.fromkeys(score.limit for score in scores if not score.clean)) or [None]
+    parts = []
+    for limit in limits:
+        own = {score.key: score.measurements for score in scores if score.clean or score.limit == limit}
+        parts.append(Part(tuple(own), sum(own.values()), limit))
+    names = {spec.label for spec in recipe.surrogates}
+    return StudyInfo(
+        name=recipe.name,
+        title=recipe.title or recipe.name,
+        dataset=DatasetInfo(dataset.name, reference, dataset.fingerprint(), dataset.synthetic, dataset.task),
+        scenario=recipe.scenario,
+        difficulties=recipe.modes,
+        parts=tuple(parts),
+        objective=recipe.objective,
+        train_mode=recipe.train_mode,
+        repeats=recipe.repeats,
+        victims=recipe.victims,
+        training=dict(recipe.training),
+        attack={} if recipe.iterations is None else {"iterations": recipe.iterations},
+        surrogates=tuple(sorted(names)) if recipe.scenario != CORRUPTION else (),
+        paper=recipe.paper,
+        quick=recipe.is_quick,
+        cards={label: card.shown() for label, card in cards.items()},
+        recipe=recipe.to_dict(),
+    )
+
+
+def _plan_folds(
+    recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]
+) -> tuple[dict[str, Job], list[_Score]]:
     """Graphs to classify: training r of every victim is on split r and meets the attacks on the test graphs of that split."""
     if recipe.scenario == CORRUPTION:
         raise DataError(
             f"recipe '{recipe.name}' perturbs '{dataset.name}', whose graphs are classified; corruption is for nodes, "
             "`grb taxonomy run` perturbs collections"
         )
+    if recipe.objective != "evasion" or recipe.train_mode != "inductive":
+        raise DataError(
+            f"recipe '{recipe.name}' asks for {recipe.objective} and {recipe.train_mode} training, but the graphs of "
+            f"'{dataset.name}' are separate; only evasion and inductive training are possible there"
+        )
     if dataset.scheme is None and recipe.victims > 1:
         raise DataError(f"dataset '{dataset.name}' has one split, but the recipe asks for victims={recipe.victims}")
     jobs: dict[str, Job] = {}
-    places: list[Place] = []
+    scores: list[_Score] = []
     for fold in range(recipe.victims):
         number = None if dataset.scheme is None else fold
         own = dataset if number is None else dataset.with_split(number)
-        planner = _Planner(replace(recipe, victims=1, seed=recipe.seed + fold), own, threads, device, data_dir, number)
-        victims = planner.victims()
-        found = [*planner.clean(victims), *planner.transfer(victims), *planner.white_box(victims)]
-        places += [replace(place, victim=fold) for place in found]
+        part = replace(recipe, victims=1, seed=recipe.seed + fold)
+        planner = _Planner(part, own, replace(data, split=number), common)
+        scores += planner.scores(planner.victims())
         jobs |= planner.jobs
-    return Study(recipe, dataset, jobs, tuple(places))
+    return jobs, scores
 
 
-def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | None = None) -> tuple[Study, Study]:
+def join_submission(
+    store: Store, submission: Record, recipe: Recipe, *, data_dir: str | None = None
+) -> tuple[Study, Study]:
     """The study of a recipe with a submission in it, and the part that has to be done for the submission.
 
     An attack meets the defenses whose weights the store has; a defense meets the attacks whose edits it has, and is
@@ -152,60 +160,65 @@ def joined(store: Store, submission: Record, recipe: Recipe, *, data_dir: str | 
     if submission.key not in study.jobs:
         raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")
 
-    def possible(place: Place) -> bool:
-        missing = [key for key in closure(study.jobs, [place.score]) if not store.has(key) and key != submission.key]
-        return all(study.jobs[key].kind == "score" or submission.key in study.jobs[key].needs for key in missing)
+    def possible(score: str) -> bool:
+        needed = set(closure(study.jobs, [score]))
+        missing = [key for key in needed if not store.has(key) and key != submission.key]
+        return submission.key in needed and all(
+            study.jobs[key].kind == "score" or submission.key in study.jobs[key].needs for key in missing
+        )
 
-    places = tuple(place for place in study.places if label in (place.attack, place.defense) and possible(place))
-    opponents = {place.defense if place.outside else place.attack for place in places} - {CLEAN}
-    if not opponents:
+    targets = [score for score in study.targets if possible(score)]
+    if not any(study.jobs[score].data.chain for score in targets):
         raise DataError(
             f"{store.path} has nothing of recipe '{recipe.name}' that {label} could meet; "
             "run it first, or name the recipe that was run with --recipe FILE.yaml"
         )
-    needed = set(closure(study.jobs, [place.score for place in places]))
-    jobs = {key: job for key, job in study.jobs.items() if key in needed}
-    return study, replace(study, jobs=jobs, places=places)
+    return study, study.only(targets)
 
 
 class _Planner:
-    def __init__(
-        self,
-        recipe: Recipe,
-        dataset: Dataset,
-        threads: int,
-        device: str,
-        data_dir: str | None,
-        split: int | None = None,
-    ) -> None:
-        self.recipe, self.dataset = recipe, dataset
-        self.data = DataRef(dataset.name, dataset.fingerprint(), data_dir=data_dir, split=split)
-        self.common: dict[str, Any] = {"threads": threads, "device": device}
+    """Plans one split of one dataset."""
+
+    def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
+        self.recipe, self.dataset, self.data, self.common = recipe, dataset, data, common
         self.jobs: dict[str, Job] = {}
         self.built: dict[str, tuple[Spec, Any, int]] = {}
-        self.limits: dict[str, list[tuple[str, Threat]]] = {}
         self.modes = tuple(mode for mode in recipe.modes if len(dataset.split.test.get(mode, ())))
         if not self.modes:
             raise DataError(f"dataset '{dataset.name}' has no test nodes of {', '.join(recipe.modes)}")
+        self.limits = {mode: list(self._threats(mode)) for mode in self.modes} if recipe.scenario != CORRUPTION else {}
+        self.training: dict[str, Any] = {}
+        if recipe.train_mode != "inductive":
+            self.training["train_mode"] = recipe.train_mode
 
     def add(self, job: Job) -> str:
         self.jobs[job.key] = job
         return job.key
 
+    def scores(self, victims: Victims) -> list[_Score]:
+        """All scores of the recipe, without those of submitted attacks."""
+        attacked = {CORRUPTION: self.corruption}.get(self.recipe.scenario, self.transfer)
+        return [*self.clean(victims), *attacked(victims), *self.white_box(victims)]
+
+    # victims
+
     def victims(self) -> dict[tuple[str, int], str]:
         """Keys of all trainings by defense and number; the slowest first, so that no worker is left alone with one."""
-        recipe = self.recipe
-        listed = {spec.label: spec for spec in map(self.model, [*recipe.defenses, *map(Spec, BASELINES)])}.values()
-        ordered = sorted(listed, key=lambda spec: "+at" not in spec.name)
+        listed = self.defenses()
+        ordered = sorted(listed, key=lambda spec: not ModelName.parse(spec.name).adversarial)
         return {
-            (spec.label, number): self.fit(spec, recipe.seed + number)
-            for number in range(recipe.victims)
+            (spec.label, number): self.fit(spec, self.recipe.seed + number)
+            for number in range(self.recipe.victims)
             for spec in ordered
         }
 
+    def defenses(self) -> list[Spec]:
+        given = [*self.recipe.defenses, *map(Spec, BASELINES)]
+        return list({spec.label: spec for spec in map(self.model, given)}.values())
+
     def model(self, spec: Spec) -> Spec:
         """Under the catalogue's own spelling, so that an alias is the same job; on graphs, models of nodes are pooled."""
-        return replace(spec, name=settings(for_task(spec.name, self.dataset.task), "").model)
+        return replace(spec, name=str(ModelName.parse(spec.name).for_task(self.dataset.task)))
 
     def joining(self, submitted: Iterable[Record]) -> list[tuple[Job, Card]]:
         """Submissions that this board can show."""
@@ -214,25 +227,34 @@ class _Planner:
             (job, card)
             for job, card in found
             if job.data.fingerprint == self.data.fingerprint
+            and self.recipe.objective == "evasion"
             and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
         ]
 
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
         return {(card.label, 0): self.add(job) for job, card in joined if card.kind == "defense"}
 
-    def submitted_attacks(
-        self, joined: Iterable[tuple[Job, Card]], victims: Mapping[tuple[str, int], str]
-    ) -> Iterator[Place]:
+    def submitted_attacks(self, joined: Iterable[tuple[Job, Card]], victims: Victims) -> Iterator[_Score]:
         for job, card in joined:
             if card.kind == "attack":
                 edit = self.add(job)
-                for (defense, number), victim in victims.items():
-                    key = self.score(victim, edit, card.mode)
-                    yield Place(key, card.label, defense, 0, number, "transfer", "", (card.mode,), outside=True)
+                for (defense, _), victim in victims.items():
+                    key = self.score(victim, edit, card.mode, f"{defense} under {card.label}")
+                    for limit in self.varied:
+                        yield _Score(key, (0, card.label, "", edit), limit)
 
-    def fit(self, spec: Spec, seed: int) -> str:
+    @property
+    def varied(self) -> list[Limit]:
+        """The varied limits; one None without a sweep."""
+        swept = [(name, float(value)) for name, values in self.recipe.sweep.items() for value in values]
+        return [*swept] or [None]
+
+    def fit(self, spec: Spec, seed: int, edit: str | None = None) -> str:
         whole, method, version = self.method("fit", spec)
-        return self.add(Job("fit", whole, self.data, method, seed=seed, version=version, **self.common))
+        extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
+        data = self.data if edit is None else self.data.with_edit(edit)
+        own: dict[str, Any] = {"seed": seed, "version": version, "extra": extra, "title": spec.label}
+        return self.add(Job("fit", whole, data, method, **own, **self.common))
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
         """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
@@ -244,13 +266,14 @@ class _Planner:
             built: Any = build_defense(spec.name, self.dataset.name, **params)
             # made and thrown away: it refuses what the model does not take
             build(built.settings, self.dataset.graph.num_features, self.dataset.num_classes, torch.Generator())
-            maker = resolve("model", split_name(spec.name)[0])
+            maker = resolve("model", ModelName.parse(spec.name).architecture)
         else:
             params = dict(spec.params)
             if self.recipe.iterations is not None and _iterative(spec, self.dataset.name):
                 params.setdefault("iterations", self.recipe.iterations)
             built = build_attack(spec.name, self.dataset.name, **params)
             maker = resolve("attack", spec.name)
+            self.check_objective(spec, built)
         found = (
             Spec(spec.name, params),
             plain(built),
@@ -259,80 +282,94 @@ class _Planner:
         self.built[f"{kind} {spec.label}"] = found
         return found
 
-    def clean(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
-        for (defense, number), model in victims.items():
-            key = self.score(model, None, None)
-            yield Place(key, CLEAN, defense, 0, number, "none", "", self.modes)
+    def check_objective(self, spec: Spec, built: Any) -> None:
+        wanted = str(getattr(built, "objective", "evasion"))
+        if wanted == "poisoning" and self.recipe.objective != "poisoning":
+            raise DataError(
+                f"attack '{spec.name}' poisons training data, but recipe '{self.recipe.name}' scores victims that were "
+                "trained before the attack; add 'objective: poisoning' so that they are trained on the attacked graph"
+            )
 
-    def corruption(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+    # scores
+
+    def clean(self, victims: Victims) -> Iterator[_Score]:
+        for (defense, _), model in victims.items():
+            key = self.score(model, None, None, defense)
+            yield _Score(key, (0, "", "", model), clean=True, measurements=len(self.modes))
+
+    def corruption(self, victims: Victims) -> Iterator[_Score]:
         """Every victim on every perturbed graph; random perturbations are drawn once per repeat."""
         for spec in map(corruption_spec, self.recipe.attacks):
             built = build_perturbation(spec.name, **spec.params)
-            data, method = self.data.perturbed(spec), {"perturbation": plain(built)}
+            data, method = self.data.perturbed(spec), {"perturbation": plain(built), **self.metrics}
             for repeat in range(self.recipe.repeats if built.random else 1):
-                for (defense, number), victim in victims.items():
+                for (defense, _), victim in victims.items():
                     job = Job(
                         "score",
                         Spec("score"),
                         data,
+                        title=defense,
                         inputs={"model": victim},
                         seed=self.recipe.seed + repeat,
                         version=built.version,
                         extra=method,
                         **self.common,
                     )
-                    yield Place(self.add(job), column((spec,)), defense, repeat, number, "none", "", self.modes)
+                    yield _Score(self.add(job), (repeat, spec.label, "", victim), measurements=len(self.modes))
 
-    def transfer(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+    def transfer(self, victims: Victims) -> Iterator[_Score]:
+        """Every victim under edits that were made without it."""
+        for repeat, source, spec, mode, (limit, threat) in self.attacks():
+            edit = self.attack(spec, source, mode, threat, repeat, "transfer")
+            order = (repeat, spec.label, "transfer", edit)
+            trained = victims if self.recipe.objective == "evasion" else self.poisoned(edit)
+            for (defense, _), victim in trained.items():
+                yield _Score(self.score(victim, edit, mode, f"{defense} under {spec.label}"), order, limit)
+
+    def attacks(self) -> Iterator[tuple[int, str | None, Spec, str, tuple[Limit, Threat]]]:
+        """Repeat, key of the surrogate, attack, difficulty and limits of every transfer attack."""
         recipe = self.recipe
         attacks, surrogates = [*map(_attack, recipe.attacks)], [*map(self.model, recipe.surrogates)]
-        several = len(surrogates) > 1
         needs = {spec.label: getattr(resolve("attack", spec.name), "needs_model", True) for spec in attacks}
         for repeat in range(recipe.repeats):
-            for surrogate in surrogates if any(needs.values()) else surrogates[:1]:
-                model = self.fit(surrogate, recipe.seed + SURROGATE_SEED + repeat) if any(needs.values()) else ""
+            for number, surrogate in enumerate(surrogates if any(needs.values()) else surrogates[:1]):
+                model = self.fit(surrogate, recipe.seed + SURROGATE_SEED + repeat) if any(needs.values()) else None
                 for spec in attacks:
-                    needs_model = needs[spec.label]
-                    if not needs_model and surrogate is not surrogates[0]:
-                        continue
-                    named = f"{spec.label} from {surrogate.label}" if several and needs_model else spec.label
+                    if number and not needs[spec.label]:
+                        continue  # once is enough without a model
+                    source = model if needs[spec.label] else None
                     for mode in self.modes:
-                        for label, threat in self.threats(mode):
-                            edit = self.attack(spec, model if needs_model else None, mode, threat, repeat, "transfer")
-                            title = f"{named} {label}".strip()
-                            for (defense, number), victim in victims.items():
-                                key = self.score(victim, edit, mode)
-                                source = surrogate.label if needs_model else ""
-                                yield Place(key, title, defense, repeat, number, "transfer", source, (mode,))
+                        for varied in self.limits[mode]:
+                            yield repeat, source, spec, mode, varied
 
-    def white_box(self, victims: Mapping[tuple[str, int], str]) -> Iterator[Place]:
+    def poisoned(self, edit: str) -> dict[tuple[str, int], str]:
+        """Every victim trained on the attacked graph."""
+        numbers = range(self.recipe.victims)
+        return {
+            (spec.label, number): self.fit(spec, self.recipe.seed + number, edit)
+            for number in numbers
+            for spec in self.defenses()
+        }
+
+    def white_box(self, victims: Victims) -> Iterator[_Score]:
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
             for spec in map(_attack, self.recipe.white_box):
-                for (defense, number), victim in victims.items():
+                for (defense, _), victim in victims.items():
                     for mode in self.modes:
-                        threat = self.threat(mode)
-                        edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
-                        key = self.score(victim, edit, mode)
-                        yield Place(key, spec.label, defense, repeat, number, "white-box", defense, (mode,))
+                        for limit, threat in self.limits[mode]:
+                            edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
+                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} (white-box)")
+                            yield _Score(key, (repeat, spec.label, "white-box", key), limit)
 
-    def threats(self, mode: str) -> list[tuple[str, Threat]]:
-        """The limits, alone or with one of them varied; each with the words that tell it apart."""
-        if mode not in self.limits:
-            self.limits[mode] = self._threats(mode)
-        return self.limits[mode]
-
-    def _threats(self, mode: str) -> list[tuple[str, Threat]]:
-        if not self.recipe.sweep:
-            return [("", self.threat(mode))]
-        return [
-            (f"{name}={value:g}", _with(self.threat(mode), {name: value}))
-            for name, values in self.recipe.sweep.items()
-            for value in values
-        ]
-
-    def threat(self, mode: str) -> Threat:
-        """The limits without any variation."""
-        return _with(default_threat_model(self.recipe.scenario, self.dataset, mode), self.recipe.threat)
+    def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
+        """The limits, alone or with one of them varied."""
+        usual = default_threat_model(self.recipe.scenario, self.dataset, mode)
+        threat = _with(usual, self.recipe.threat)
+        for limit in self.varied:
+            if limit is None:
+                yield None, threat
+            else:
+                yield limit, _with(threat, {limit[0]: _number(limit[1])})
 
     def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
         whole, method, version = self.method("attack", spec)
@@ -345,18 +382,25 @@ class _Planner:
             mode=mode,
             seed=self.recipe.seed + repeat,
             version=version,
-            extra={"threat": threat_values(threat), "knowledge": knowledge if model else "none"},
+            extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
+            title=spec.label,
             **self.common,
         )
         return self.add(job)
 
-    def score(self, model: str, edit: str | None, mode: str | None) -> str:
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Part of a score's key only if the recipe asks for more than the metric that ranks."""
+        return {"metrics": list(self.recipe.metrics)} if self.recipe.metrics else {}
+
+    def score(self, model: str, edit: str | None, mode: str | None, title: str) -> str:
         data = self.data if edit is None else self.data.with_edit(edit)
-        return self.add(Job("score", Spec("score"), data, inputs={"model": model}, mode=mode, **self.common))
+        own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
+        return self.add(Job("score", Spec("score"), data, **own, **self.common))
 
 
 def _attack(spec: Spec) -> Spec:
-    return spec if ":" in spec.name else replace(spec, name=canonical("attack", spec.name))
+    return spec if is_import_path(spec.name) else replace(spec, name=canonical("attack", spec.name))
 
 
 def _version(parts: Iterable[Any]) -> int:
@@ -372,6 +416,10 @@ def _iterative(spec: Spec, dataset: str) -> bool:
     return True
 
 
+def _number(value: float) -> float | int:
+    return int(value) if float(value).is_integer() else value
+
+
 def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     if not changes:
         return threat
@@ -379,7 +427,7 @@ def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     unknown = sorted(set(changes) - set(known))
     if unknown:
         raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
-    values = threat_values(threat)
-    if "edges" in changes:  # instead of a share of them
+    values = threat.to_dict()
+    if "edges" in changes:  # instead of a fraction of them
         values.pop("edge_ratio", None)
-    return read_threat({**values, **changes})
+    return threat_from_dict({**values, **changes})

@@ -12,6 +12,8 @@ from typing import Any
 
 from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
+from grb.evaluator.measurement import OBJECTIVES, TRAIN_MODES
+from grb.metric.names import Metric
 from grb.pipeline.safe_yaml import double, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
@@ -20,6 +22,12 @@ SCENARIOS = ("injection", "modification")
 CORRUPTION = "corruption"
 # present in every table: the graph-free floor and the undefended model
 BASELINES = ("gcn", "mlp")
+_CHOICES = {
+    "scenario": (*SCENARIOS, CORRUPTION),
+    "objective": OBJECTIVES,
+    "train_mode": TRAIN_MODES,
+    "validation": ("attacked", "clean"),
+}
 MAX_BYTES = 2**20
 
 
@@ -44,9 +52,14 @@ class Recipe:
         training: Changes for every training, e.g. ``epochs``.
         iterations: Of every iterative attack, if not the paper's.
         threat: Changes of the paper's limits, e.g. ``nodes``.
-        sweep: Limits that are varied one at a time, e.g. ``nodes: [10, 20, 40]``.
+        sweep: Limits that are varied one at a time, e.g. ``nodes: [10, 20, 40]``; every value has a board of its own.
+        objective: ``evasion`` (victims are trained before the attack) or ``poisoning`` (on the attacked graph).
+        train_mode: ``inductive`` (no test node is seen in training) or ``transductive`` (no test label is seen).
+        validation: Under poisoning, the graph on which the best epoch is chosen: ``attacked`` or ``clean``.
+        metrics: Metrics beside the one that ranks, e.g. ``macro-f1`` or ``recall:1``.
         paper: Which published table is shown beside ours; none if empty.
         quick: Changes of this recipe for ``--quick``.
+        is_quick: Whether these changes were made; not for files.
     """
 
     name: str
@@ -67,7 +80,12 @@ class Recipe:
     threat: Mapping[str, Any] = field(default_factory=dict)
     sweep: Mapping[str, Sequence[float]] = field(default_factory=dict)
     paper: str = ""
+    objective: str = "evasion"
+    train_mode: str = "inductive"
+    validation: str = "attacked"
+    metrics: tuple[str, ...] = ()
     quick: Mapping[str, Any] = field(default_factory=dict)
+    is_quick: bool = False
 
     def __post_init__(self) -> None:
         for name in ("repeats", "victims", "white_box_repeats"):
@@ -75,15 +93,19 @@ class Recipe:
         _check_count("seed", self.seed, least=0)
         if self.iterations is not None:
             _check_count("iterations", self.iterations, least=1)
-        allowed = (*SCENARIOS, CORRUPTION)
-        if self.scenario not in allowed:
-            raise UnknownName("scenario", str(self.scenario), allowed, advice=f"Allowed: {', '.join(allowed)}.")
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise UnknownName(name, str(value), allowed, advice=f"Allowed: {', '.join(allowed)}.")
+        self._check_objective()
+        for metric in self.metrics:
+            Metric.parse(metric)
         for mode in self.modes:
             if mode not in DIFFICULTIES:
                 raise UnknownName("difficulty", str(mode), DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
         if not self.modes or not self.surrogates:
             raise DataError("a recipe needs at least one of modes and surrogates")
-        for name in ("modes", *_SPECS):
+        for name in ("modes", "metrics", *_SPECS):
             again = double(each if isinstance(each, str) else each.label for each in getattr(self, name))
             if again is not None:
                 raise DataError(f"{name} of recipe '{self.name}' names '{again}' twice; once is enough")
@@ -91,9 +113,35 @@ class Recipe:
             if not _numbers(values):
                 raise DataError(f"sweep of {limit} is {values!r}, but a list of numbers as in [10, 20] is needed")
 
+    def _check_objective(self) -> None:
+        if self.objective == "evasion":
+            return
+        if self.scenario == CORRUPTION:
+            raise DataError(
+                f"recipe '{self.name}' asks for poisoning by corruption; `grb taxonomy run` trains on perturbed data"
+            )
+        if self.white_box:
+            raise DataError(
+                f"recipe '{self.name}' asks for white_box attacks, but under poisoning a victim is trained after the attack; "
+                "leave white_box out"
+            )
+        if self.scenario == "injection" and self.train_mode == "inductive":
+            raise DataError(
+                f"recipe '{self.name}' injects poison, which inductive training never sees; add 'train_mode: transductive'"
+            )
+
     def quickly(self) -> Recipe:
         """The recipe with its ``quick`` changes; its title says so."""
-        return replace(self.changed(**self.quick), title=f"{self.title or self.name} (quick)")
+        return replace(self.changed(**self.quick), title=f"{self.title or self.name} (quick)", is_quick=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a file would say it; :func:`recipe_from_dict` reads it back."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        specs = {name: [{"name": spec.name, **spec.params} for spec in values[name]] for name in _SPECS}
+        lists = {name: list(values[name]) for name in ("modes", "metrics")}
+        mappings = {name: dict(values[name]) for name in _MAPPINGS}
+        whole = {**values, **specs, **lists, **mappings}
+        return {name: value for name, value in whole.items() if value is not None}
 
     def changed(self, **changes: Any) -> Recipe:
         """With other values, given as a recipe's file gives them; None keeps ours."""
@@ -115,6 +163,13 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
     recipe = Recipe(**_fields(given, f"recipe '{name}'"))
     recipe.quickly()  # refuses what is wrong in there before anybody asks for it
     return recipe
+
+
+def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:
+    """Back from :meth:`Recipe.to_dict`, with all the checks of a file."""
+    given = dict(values)
+    is_quick = bool(given.pop("is_quick", False))
+    return replace(Recipe(**_fields(given, f"recipe '{given.get('name')}'")), is_quick=is_quick)
 
 
 def recipe_names() -> list[str]:
@@ -139,19 +194,19 @@ def _text(source: str | Path) -> tuple[str, str]:
 
 _SPECS = ("defenses", "attacks", "white_box", "surrogates")
 _COUNTS = ("repeats", "white_box_repeats", "victims", "seed", "iterations")
-_TEXTS = ("name", "dataset", "scenario", "title", "paper")
+_TEXTS = ("name", "dataset", "scenario", "title", "paper", "objective", "train_mode", "validation")
 _MAPPINGS = ("training", "threat", "sweep", "quick")
 
 
 def _fields(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    known = [each.name for each in dataclasses.fields(Recipe)]
+    known = [each.name for each in dataclasses.fields(Recipe) if each.name != "is_quick"]
     fields: dict[str, Any] = {}
     for key, value in given.items():
         if key not in known:
             raise UnknownName("recipe key", str(key), known, advice=f"Allowed in {where}: {', '.join(known)}.")
         if key in _SPECS:
             fields[key] = tuple(Spec.of(item) for item in _listed(key, value))
-        elif key == "modes":
+        elif key in ("modes", "metrics"):
             fields[key] = tuple(str(item) for item in _listed(key, value))
         elif key in _COUNTS and (isinstance(value, bool) or not isinstance(value, int)):
             raise DataError(f"{key} of {where} is {value!r}, but a whole number is needed")

@@ -1,135 +1,317 @@
-"""What a study measured: its rows in the store, the board that they make, and the paper's numbers beside them."""
+"""From records to boards: which scores belong together, what each cell shows, and what the checks of scores find.
+
+Nothing here loads a dataset, plans a study or builds a model: the records say it all.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
-import numpy as np
-
 from grb.errors import DataError
-from grb.evaluator.matrix import Board, Row, build_board
-from grb.pipeline.plan import Place, Study
-from grb.pipeline.store import Record, Store
-from grb.pipeline.worker import unpack_bits
+from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
+from grb.evaluator.measurement import Measurement, Outcome
+from grb.evaluator.score_checks import check_scores
+from grb.pipeline.record import Record
+from grb.pipeline.store import Store
+from grb.pipeline.study import Part, Study, StudyInfo
+
+RANDOM = "rnd"
+# a reported accuracy may differ so much from the measured one
+REPORTED_TOLERANCE = 0.02
+Measurements = Mapping[str, Measurement]
 
 
-def rows(study: Study, store: Store) -> Iterator[Row]:
-    """Every measurement that the store has."""
-    known: dict[str, Record] = {}
+def boards(store: Store, recipes: Iterable[str] | None = None) -> list[Board]:
+    """The boards of a store: of every study in it, or of the named ones.
 
-    def read(key: str) -> Record:
-        if key not in known:
-            known[key] = store.read(key)
-        return known[key]
-
-    sizes: dict[int | None, dict[str, int]] = {}
-    for place in study.places:
-        if not store.has(place.score):
-            continue
-        record = store.read(place.score)
-        number = record.job.data.split
-        if number not in sizes:
-            parts = (study.dataset if number is None else study.dataset.with_split(number)).split.test
-            sizes[number] = {mode: len(ids) for mode, ids in parts.items()}
-        facts = _facts(place, record, read, store)
-        for mode in place.modes:
-            if mode not in record.result["accuracy"]:
-                continue
-            yield Row(
-                attack=place.attack,
-                defense=place.defense,
-                mode=mode,
-                repeat=place.repeat,
-                victim=place.victim,
-                accuracy=record.result["accuracy"][mode],
-                changed=record.result["changed"][mode],
-                knowledge=place.knowledge,  # type: ignore[arg-type]
-                correct=_bits(record.result["correct"].get(mode), sizes[number][mode]),
-                facts=facts | ({"nan": silent[mode]} if (silent := record.result.get("nan")) else {}),
-                outside=place.outside,
-            )
+    A study whose scores another study of the store shows as well is left out unless it is named.
+    """
+    return build_boards(store.records(), recipes, where=str(store.path))
 
 
-def _facts(place: Place, record: Record, read: Any, store: Store) -> dict[str, Any]:
-    """What a reader asks of a cell: which jobs, which seeds, what it took."""
-    job = record.job
-    victim = read(job.inputs["model"])
-    facts: dict[str, Any] = {
-        "score": job.key,
-        "victim": victim.key,
-        "victim_seed": victim.job.seed,
-        "victim_seconds": victim.provenance["cpu_seconds"],
-        "parameters": victim.result.get("parameters"),
-        "threads": job.threads,
-        "repeat": place.repeat,
-    }
-    if job.data.edits:
-        attack = read(job.data.edits[-1])
-        facts |= {
-            "attack": attack.key,
-            "attack_seed": attack.job.seed,
-            "attack_seconds": attack.result["cpu_seconds"],
-            "attack_megabytes": attack.provenance["peak_megabytes"],
-            "attack_steps": attack.result["steps"],
-            "edit_bytes": attack.objects["edit"]["bytes"],
-            "budget": attack.result["budget"],
-            "threat": attack.job.extra["threat"],
-            "surrogate": place.surrogate,
-            "notes": attack.result["notes"],
-        }
-    return facts
+def build_boards(
+    records: Iterable[Record], recipes: Iterable[str] | None = None, *, where: str = "this"
+) -> list[Board]:
+    """The boards that some records make.
+
+    Args:
+        records: Scores, and the studies that say which of them belong together. Scores that no study names stand on boards
+            of their own, by dataset, scenario and objective.
+        recipes: Names of the studies to show; all if None.
+        where: What to call the source in a refusal.
+    """
+    studies, measurements = _read(records)
+    if not measurements:
+        raise DataError(f"{where} has no scores; `grb reproduce synth-cora --store {where}` makes some")
+    named = None if recipes is None else list(recipes)
+    chosen = _distinct(studies, measurements) if named is None else _named(studies, measurements, named, where)
+    if named is None:
+        known = {key for info in studies for key in info.scores}
+        chosen += list(_unnamed({key: each for key, each in measurements.items() if key not in known}))
+    return [board for info in chosen for board in study_boards(info, measurements)]
 
 
-def _bits(text: str | None, count: int) -> np.ndarray[Any, Any] | None:
-    return None if text is None else unpack_bits(text, count)
+def study_boards(info: StudyInfo, measurements: Measurements) -> list[Board]:
+    """The boards of one study from the measurements that are there; parts without any are left out."""
+    parts = [part for part in info.parts if any(key in measurements for key in part.scores)]
+    swept = [part for part in parts if any(key in measurements and measurements[key].attack for key in part.scores)]
+    return [_board(info, part, measurements) for part in swept or parts[:1]]
 
 
-def board(study: Study, store: Store) -> Board:
-    """The leaderboard of a study, from whatever the store has of it."""
-    recipe = study.recipe
-    measured = list(rows(study, store))
-    total = sum(len(place.modes) for place in study.places)
-    made = build_board(
-        measured,
-        dataset=study.dataset.name,
-        scenario=recipe.scenario,
-        modes=recipe.modes,
-        paper=paper_table(recipe.paper) if recipe.paper else None,
+def studies(store: Store) -> list[StudyInfo]:
+    """The studies whose scores a store has, the largest first."""
+    found, measurements = _read(record for record in store.records() if record.job.kind in ("study", "score"))
+    sizes = [(len(_attacked(info, measurements)), info) for info in found]
+    return [info for size, info in sorted(sizes, key=lambda each: -each[0]) if size]
+
+
+def build_board(study: Study, store: Store) -> list[Board]:
+    """The boards of a study as they stand in a store: one, or one for every value of a swept limit."""
+    assert study.info is not None, "a profiling has no board"
+    found = {key: _measurement(store.read(key)) for key in study.info.scores if store.has(key)}
+    if not found:
+        raise DataError(f"{store.path} has no scores of '{study.info.name}' yet; `grb run` makes them")
+    return study_boards(study.info, found)
+
+
+def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement]]:
+    studies, measurements = [], {}
+    for record in records:
+        if record.job.kind == "study":
+            studies.append(StudyInfo.from_dict(record.result))
+        elif record.job.kind == "score":
+            measurements[record.key] = _measurement(record)
+    return sorted(studies, key=lambda info: (info.name, info.title)), measurements
+
+
+def _measurement(record: Record) -> Measurement:
+    try:
+        return Measurement.from_dict(record.measurement)
+    except DataError as error:
+        raise DataError(f"score {record.key[:12]}: {error}; remove the record and run again") from None
+
+
+def _attacked(info: StudyInfo, measurements: Measurements) -> set[str]:
+    return {key for key in info.scores if key in measurements and measurements[key].attack is not None}
+
+
+def _distinct(studies: list[StudyInfo], measurements: Measurements) -> list[StudyInfo]:
+    """Without studies whose scores under attack a larger study shows as well: studies on one dataset share work."""
+    found = {number: _attacked(info, measurements) for number, info in enumerate(studies)}
+    order = sorted(found, key=lambda number: (-len(found[number]), studies[number].quick, number))
+    kept, seen = set(), set[str]()
+    for number in order:
+        if found[number] - seen:
+            kept.add(number)
+            seen |= found[number]
+    clean_only = [info for info in studies if any(key in measurements for key in info.scores)]
+    return [studies[number] for number in sorted(kept)] or clean_only[:1]
+
+
+def _named(studies: list[StudyInfo], measurements: Measurements, names: list[str], where: str) -> list[StudyInfo]:
+    chosen: list[StudyInfo] = []
+    for name in names:
+        own = [info for info in studies if info.name == name and any(key in measurements for key in info.scores)]
+        if not own:
+            known = ", ".join(sorted({info.name for info in studies})) or "none with a name"
+            raise DataError(f"{where} has no scores of recipe '{name}'; it has {known}")
+        chosen += _distinct(own, measurements)
+    return chosen
+
+
+def _unnamed(measurements: Measurements) -> Iterator[StudyInfo]:
+    """Scores without a study, by what makes them comparable."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for key, each in measurements.items():
+        if each.attack is not None:
+            scenario, mode = each.attack.scenario, each.defense.train_mode
+            group = (each.dataset.fingerprint, scenario, each.objective, mode, each.threads, each.device)
+            groups.setdefault(group, []).append(key)
+    for (fingerprint, scenario, objective, mode, threads, device), keys in groups.items():
+        victims = {measurements[key].defense.method.key for key in keys}
+        clean = [
+            key
+            for key, each in measurements.items()
+            if each.attack is None
+            and (each.dataset.fingerprint, each.threads, each.device) == (fingerprint, threads, device)
+            and (each.defense.method.key in victims or objective == "poisoning")
+        ]
+        first = measurements[keys[0]]
+        found = {name: None for key in keys for name in measurements[key].outcomes}
+        yield StudyInfo(
+            name=f"{first.dataset.name}-{scenario}",
+            title=f"{scenario.capitalize()} on {first.dataset.name}",
+            dataset=first.dataset,
+            scenario=scenario,
+            difficulties=tuple(found),
+            parts=(Part((*clean, *keys)),),
+            objective=objective,
+            train_mode=mode,
+        )
+
+
+# one board
+
+
+def _board(info: StudyInfo, part: Part, measurements: Measurements) -> Board:
+    runs = list(_runs(info, part, measurements))
+    there = [measurements[key] for key in part.scores if key in measurements]
+    made = board_from_runs(
+        runs,
+        dataset=info.dataset.name,
+        scenario=info.scenario,
+        difficulties=info.difficulties,
+        paper=paper_table(info.paper) if info.paper else None,
+        metric=there[0].metric,
+        objective=info.objective,
+        limit=part.limit,
         meta={
-            "title": recipe.title or recipe.name,
-            "recipe": recipe.name,
-            "synthetic": study.dataset.synthetic,
-            "repeats": recipe.repeats,
-            "victims": recipe.victims,
-            "measured": len(measured),
-            "planned": total,
-            "fingerprint": study.dataset.fingerprint(),
-            **({"cards": {name: card.shown() for name, card in study.cards.items()}} if study.cards else {}),
+            "title": info.title if part.limit is None else f"{info.title}, {part.limit[0]} {part.limit[1]:g}",
+            "recipe": info.name,
+            "quick": info.quick,
+            "synthetic": info.dataset.synthetic,
+            "task": info.dataset.task,
+            "reference": info.dataset.reference,
+            "fingerprint": info.dataset.fingerprint,
+            "train_mode": info.train_mode,
+            "repeats": info.repeats,
+            "victims": info.victims,
+            "measured": len(runs),
+            "planned": part.planned or len(runs),
+            **({"cards": dict(info.cards)} if info.cards else {}),
         },
     )
-    return replace(made, flags=(*made.flags, *_silent(measured)))
+    targets = {name: each.targets for found in there for name, each in found.outcomes.items()}
+    flags = [*_invalid(runs), *_unreliable(info, made), *_suspicious(made, targets)]
+    return replace(made, flags=tuple(flags))
 
 
-def _silent(measured: list[Row]) -> Iterator[str]:
-    """Which defenses say NaN."""
-    worst: dict[str, Row] = {}
-    for row in measured:
-        if row.facts.get("nan", 0) > (worst[row.defense].facts["nan"] if row.defense in worst else 0):
-            worst[row.defense] = row
-    for defense, row in worst.items():
-        of = "" if row.correct is None else f" of {len(row.correct)}"
-        yield f"{defense} gives NaN for up to {row.facts['nan']}{of} targets; they count as wrong"
+def _runs(info: StudyInfo, part: Part, measurements: Measurements) -> Iterator[Run]:
+    for key in part.scores:
+        found = measurements.get(key)
+        if found is None:
+            continue
+        metadata = _metadata(key, found, info)
+        for name, outcome in found.outcomes.items():
+            if name in info.difficulties:
+                yield _run(info, found, name, outcome, metadata)
+
+
+def _run(info: StudyInfo, found: Measurement, name: str, outcome: Outcome, metadata: Mapping[str, Any]) -> Run:
+    attack = found.attack
+    return Run(
+        attack=CLEAN if attack is None else column_name(found, info),
+        defense=found.defense.method.label(info.training),
+        difficulty=name,
+        repeat=0 if attack is None or attack.method.is_submission else attack.method.seed,
+        victim=found.defense.method.seed if found.dataset.split is None else found.dataset.split,
+        score=outcome.values[found.metric],
+        changed=outcome.changed,
+        knowledge="none" if attack is None else attack.knowledge,
+        correct=outcome.bits(),
+        metadata={**metadata, "nan": outcome.invalid} if outcome.invalid else metadata,
+        is_submission=attack is not None and attack.method.is_submission,
+        metrics={metric: value for metric, value in outcome.values.items() if metric != found.metric},
+    )
+
+
+def column_name(found: Measurement, info: StudyInfo) -> str:
+    """The name of an attack's column: its label, and its surrogate where the study has several."""
+    assert found.attack is not None
+    label = found.attack.method.label(info.attack)
+    source = found.attack.surrogate
+    if source is None or found.attack.knowledge == "white-box" or len(info.surrogates) < 2:
+        return label
+    return f"{label} from {source.label(info.training)}"
+
+
+def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
+    """What a reader asks of a cell: which jobs, which seeds, what it took."""
+    victim, attack = found.defense, found.attack
+    shown: dict[str, Any] = {
+        "score": key,
+        "victim": victim.method.key,
+        "victim_seed": victim.method.seed,
+        "victim_seconds": victim.method.cpu_seconds,
+        "victim_spec": {"name": victim.method.name, "params": dict(victim.method.params)},
+        "parameters": victim.parameters,
+        "threads": found.threads,
+        "repeat": 0 if attack is None else attack.method.seed,
+    }
+    if attack is not None and attack.method.key:
+        surrogate = attack.surrogate
+        shown |= {
+            "attack": attack.method.key,
+            "attack_seed": attack.method.seed,
+            "attack_seconds": attack.method.cpu_seconds,
+            "attack_spec": {"name": attack.method.name, "params": dict(attack.method.params)},
+            "attack_megabytes": attack.peak_megabytes,
+            "attack_steps": attack.steps,
+            "edit_bytes": attack.edit_bytes,
+            "budget": dict(attack.budget),
+            "threat": dict(attack.threat),
+            "surrogate": "" if surrogate is None else surrogate.label(info.training),
+            "notes": list(attack.notes),
+        }
+    return shown
+
+
+# flags
+
+
+def _invalid(runs: list[Run]) -> Iterator[str]:
+    """Which defenses give NaN."""
+    worst: dict[str, Run] = {}
+    for run in runs:
+        if run.metadata.get("nan", 0) > (worst[run.defense].metadata["nan"] if run.defense in worst else 0):
+            worst[run.defense] = run
+    for defense, run in worst.items():
+        of = "" if run.correct is None else f" of {len(run.correct)}"
+        yield f"{defense} gives NaN for up to {run.metadata['nan']}{of} targets; they count as wrong"
+
+
+def _unreliable(info: StudyInfo, board: Board) -> Iterator[str]:
+    """What the cards of submissions admit, and what they report that was not found here."""
+    for label, card in info.cards.items():
+        if card.get("unreliable"):
+            yield f"{label} is unreliable: {str(card['unreliable'])[:200]}"
+        reported = card.get("reported", {})
+        for other, fraction in reported.items() if isinstance(reported, Mapping) else ():
+            attack, defense = (label, other) if card.get("kind") == "attack" else (other, label)
+            cell = board.cell(attack, defense, str(card.get("mode", "full")))
+            if cell is not None and abs(cell.score.mean - fraction) > REPORTED_TOLERANCE:
+                found = 100 * cell.score.mean
+                yield f"{label} reports {100 * fraction:.1f} % for {other[:60]}, but {found:.1f} % was found"
+
+
+def _suspicious(board: Board, targets: Mapping[str, int]) -> Iterator[str]:
+    """A sentence for every pair of scores that do not fit together, see :func:`grb.evaluator.check_scores`."""
+    for name in board.difficulties:
+        for defense in board.defenses:
+            cells = [cell for attack in board.attacks if (cell := board.cell(attack, defense, name)) is not None]
+            scores = {cell.attack: cell.values for cell in cells}
+            whites = [board.cell(attack, defense, name, white_box=True) for attack in board.white_box]
+            clean, random = (scores.pop(each, None) for each in (CLEAN, RANDOM))
+            flags = check_scores(
+                clean=clean,
+                random=random,
+                transfer=scores,
+                white_box={cell.attack: cell.values for cell in whites if cell is not None},
+                num_targets=targets.get(name),
+                where=f"{defense}, {name}",
+            )
+            yield from map(str, flags)
 
 
 @cache
 def paper_table(dataset: str) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Accuracy and std in per cent of Tables 13 to 17 of the GRB paper by (attack, defense, mode)."""
+    """Accuracy and std in per cent of Tables 13 to 17 of the GRB paper by (attack, defense, difficulty)."""
     text = resources.files("grb").joinpath("presets").joinpath("leaderboards.csv").read_text("utf-8")
     letters = dict(zip("EMHF", ("easy", "medium", "hard", "full"), strict=True))
     lines = (line for line in io.StringIO(text) if not line.startswith("#"))

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from grb.atomic import size_of
 from grb.errors import DataError
-from grb.graph.files import size_of
 
 
 def read_text(path: Path, *, most: int, what: str) -> str:

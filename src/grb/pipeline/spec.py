@@ -16,6 +16,7 @@ from grb.errors import DataError
 
 # what a built method carries for its user and not for its result
 NOT_HASHED = frozenset({"on_epoch", "on_step", "device"})
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def path_of(thing: Any) -> str:
 
 def canonical_json(value: Any) -> str:
     """One text for one value: keys sorted, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def digest(value: Any) -> str:

@@ -5,79 +5,50 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
-import re
 import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from grb.atomic import write_atomic
 from grb.errors import DataError, IntegrityError
-from grb.graph.files import write_atomic
 from grb.pipeline.job import Job
-from grb.pipeline.spec import digest
+from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, SUFFIXES, Record, checked_key, is_key, json_bytes
 
-FORMAT = 1
-# name of the spec of a job that nobody computed: its artefact was sent
-SUBMISSION = "submission"
-_KEY = re.compile(r"[0-9a-f]{64}")
-_SUFFIXES = (".safetensors", ".npz")
 # a claim that nobody has renewed for so long belongs to a process that is gone; a file that no record names yet may be new
 STALE_SECONDS = 120.0
 # between making a claim and writing into it lie microseconds
 EMPTY_SECONDS = 5.0
-# larger records were not written by grb
-MAX_RECORD = 64 * 2**20
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a job gave: its result, its artefacts, and where it comes from."""
-
-    key: str
-    job: Job
-    result: dict[str, Any]
-    objects: dict[str, dict[str, Any]]
-    provenance: dict[str, Any]
-
-    def plain(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "key": self.key,
-            "job": self.job.plain(),
-            "result": self.result,
-            "objects": self.objects,
-            "provenance": self.provenance,
-        }
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that :meth:`Store.verify` found."""
+    """One defect that :meth:`Store.verify` found, and the record that has it."""
 
     key: str
-    sentence: str
+    message: str
 
 
 class Store:
     """A directory of records and artefacts.
 
     ``records/ab/<key>.json`` is the truth; ``objects/ab/<sha256>.safetensors|npz`` are the artefacts that records name;
-    ``failed/<key>.json`` tells why a job failed last; ``claims/<key>`` says who computes it now; ``submitted/<key>`` marks
-    the records that came from outside, so that they are found without reading all.
+    ``failed/<key>.json`` holds why a job failed last; ``claims/<key>`` says which process computes it now; ``submitted/<key>``
+    marks the records of submissions, so that they are found without reading all.
 
     Args:
-        path: The directory; made when first written to.
+        path: The directory; it is made when it is first written to.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._root = str(self.path)  # joined as text where there are many
         if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path} is a file, but a store is a directory; choose another place")
+            raise DataError(f"{self.path} is a file, but a store is a directory; choose another path")
         self._check_format()
 
     def _check_format(self) -> None:
@@ -96,78 +67,81 @@ class Store:
             raise DataError(f"{self.path} has store format {found}, but this version reads {FORMAT}; update grb")
 
     def prepare(self) -> None:
-        """Make the directory a store; anything that writes does this first."""
+        """Make the directory a store; everything that writes calls this first."""
         if not (self.path / "store.json").exists():
-            _write_json(self.path / "store.json", {"format": FORMAT})
+            write_atomic(self.path / "store.json", json_bytes({"format": FORMAT}))
 
     # records
 
     def record_path(self, key: str) -> Path:
-        return self.path / "records" / _checked_key(key)[:2] / f"{key}.json"
+        """Return the path of a record's file, whether it exists or not."""
+        return Path(self._record_file(key))
+
+    def _record_file(self, key: str) -> str:
+        return f"{self._root}/records/{checked_key(key)[:2]}/{key}.json"
 
     def has(self, key: str) -> bool:
-        return self.record_path(key).exists()
+        """Whether the job of this key is done."""
+        return os.path.exists(self._record_file(key))
 
     def read(self, key: str) -> Record:
-        """A record; one that is missing, torn or not of this key is refused."""
-        path = self.record_path(key)
+        """Read a record; one that is missing, torn or not of this key is refused."""
+        path = self._record_file(key)
         try:
-            if path.stat().st_size > MAX_RECORD:
-                raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
-            data = path.read_bytes()
+            with open(path, "rb", buffering=0) as stream:
+                if os.fstat(stream.fileno()).st_size > MAX_RECORD:
+                    raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
+                data = stream.read()
         except FileNotFoundError:
             raise DataError(f"no record {key[:12]} in {self.path}; run the recipe that makes it") from None
         except OSError as error:
             raise _unreadable(path, error) from None
-        return _parsed(path, key, data)
+        return Record.from_json(data, key=key, source=path)
 
     def write(self, record: Record) -> None:
         """Write a record: the last step of a job."""
+        data = record.to_json()
         self.prepare()
-        values = record.plain()
-        _write_json(self.record_path(record.key), {**values, "sha256": digest(values)})
+        write_atomic(self.record_path(record.key), data)
         with contextlib.suppress(OSError):  # the record counts
             (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
         if record.job.spec.name == SUBMISSION:
-            write_atomic(self.path / "submitted" / record.key, lambda stream: None)
+            write_atomic(self.path / "submitted" / record.key, b"")
 
     def submitted(self) -> Iterator[Record]:
-        """Records of what others have sent."""
-        for path in sorted((self.path / "submitted").glob("*")):
-            if _KEY.fullmatch(path.name) and self.has(path.name):
-                yield self.read(path.name)
+        """Iterate over the records of submissions."""
+        return (self.read(name) for name in _names(f"{self._root}/submitted") if is_key(name) and self.has(name))
 
     def receive(self, key: str, data: bytes) -> None:
         """Keep a record as another store wrote it, after the checks of one that is read; its artefacts must be here."""
         path = self.record_path(key)
-        record = _parsed(path, key, data)
+        record = Record.from_json(data, key=key, source=path)
         for name in record.objects:
             self.checked(record, name)
         self.prepare()
-        write_atomic(path, lambda stream: _write(stream, data))
+        write_atomic(path, data)
 
     def keys(self) -> Iterator[str]:
-        """Keys of all records, in order."""
-        folder = self.path / "records"
-        for part in sorted(folder.iterdir()) if folder.is_dir() else []:
-            for path in sorted(part.glob("*.json")):
-                if _KEY.fullmatch(path.stem):
-                    yield path.stem
+        """Iterate over the keys of all records, in order."""
+        for part in _names(f"{self._root}/records"):
+            for name in _names(f"{self._root}/records/{part}"):
+                if name.endswith(".json") and is_key(name[:-5]):
+                    yield name[:-5]
 
     def records(self) -> Iterator[Record]:
-        return (self.read(key) for key in self.keys())
+        """Iterate over all records, in the order of their keys."""
+        return map(self.read, self.keys())
 
     # failures
 
-    def write_failure(self, job: Job, sentence: str, *, kind: str) -> None:
+    def write_failure(self, job: Job, message: str, *, kind: str) -> None:
+        """Keep the reason why a job failed."""
         self.prepare()
-        _write_json(
-            self.path / "failed" / f"{job.key}.json",
-            {"key": job.key, "job": job.plain(), "kind": kind, "error": sentence},
-        )
+        values = {"key": job.key, "job": job.plain(), "kind": kind, "error": message}
+        write_atomic(self.path / "failed" / f"{job.key}.json", json_bytes(values))
 
     def failures(self) -> list[dict[str, Any]]:
-        """Why jobs failed last; a damaged file tells nothing and is left out."""
+        """Return why jobs failed last; a damaged file is left out."""
         found = []
         for path in sorted((self.path / "failed").glob("*.json")):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -180,9 +154,10 @@ class Store:
     # artefacts
 
     def object_path(self, sha256: str, suffix: str) -> Path:
-        if suffix not in _SUFFIXES:
-            raise DataError(f"an artefact ends in {' or '.join(_SUFFIXES)}, not in '{suffix[:20]}'")
-        return self.path / "objects" / _checked_key(sha256)[:2] / f"{sha256}{suffix}"
+        """Return the path of an artefact's file, whether it exists or not."""
+        if suffix not in SUFFIXES:
+            raise DataError(f"an artefact ends in {' or '.join(SUFFIXES)}, not in '{suffix[:20]}'")
+        return self.path / "objects" / checked_key(sha256)[:2] / f"{sha256}{suffix}"
 
     def put(self, data: bytes, suffix: str) -> dict[str, Any]:
         """Keep bytes under their sha256; what is there already is not written again."""
@@ -190,7 +165,7 @@ class Store:
         path = self.object_path(sha256, suffix)
         if not _refreshed(path, len(data)):
             self.prepare()
-            write_atomic(path, lambda stream: _write(stream, data))
+            write_atomic(path, data)
         return {"sha256": sha256, "bytes": len(data), "suffix": suffix}
 
     def take(self, write: Callable[[Path], Any], suffix: str) -> dict[str, Any]:
@@ -213,7 +188,7 @@ class Store:
         return {"sha256": sha256, "bytes": len(data), "suffix": suffix}
 
     def find(self, record: Record, name: str) -> Path:
-        """Where an artefact of a record lies."""
+        """Return the path of an artefact of a record; one that is missing is refused."""
         try:
             entry = record.objects[name]
             path = self.object_path(entry["sha256"], entry["suffix"])
@@ -226,10 +201,11 @@ class Store:
         return path
 
     def checked(self, record: Record, name: str) -> Path:
-        """The same, after a look at its bytes."""
+        """Return the same path as :meth:`find`, after its bytes have been compared with their sha256."""
         path = self.find(record, name)
         try:
-            data = path.read_bytes()
+            with open(path, "rb", buffering=0) as stream:
+                data = stream.read()
         except OSError as error:
             raise _unreadable(path, error) from None
         if hashlib.sha256(data).hexdigest() != record.objects[name]["sha256"]:
@@ -242,8 +218,8 @@ class Store:
     # claims: two runs on one store do not compute the same job, unless one of them is gone
 
     def claim(self, key: str) -> bool:
-        """Take a job; False if somebody else has it."""
-        path = self.path / "claims" / _checked_key(key)
+        """Claim a job; False if another process has it."""
+        path = self.path / "claims" / checked_key(key)
         for _ in range(2):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -265,19 +241,24 @@ class Store:
         return False
 
     def renew(self, keys: Iterable[str]) -> None:
-        """Tell others that these jobs are still being computed."""
+        """Keep claims fresh: these jobs are still being computed."""
         for key in keys:
             with contextlib.suppress(OSError):
                 os.utime(self.path / "claims" / key)
 
     def release(self, key: str) -> None:
+        """Give up a claim, so that others may take the job."""
         with contextlib.suppress(OSError):
-            (self.path / "claims" / _checked_key(key)).unlink(missing_ok=True)
+            (self.path / "claims" / checked_key(key)).unlink(missing_ok=True)
 
-    # house-keeping
+    # maintenance
 
-    def verify(self, *, on_record: Any = None) -> list[Problem]:
-        """Every record readable and of its key, every artefact there with the right bytes, every input present."""
+    def verify(self, *, on_record: Callable[[str], object] | None = None) -> list[Problem]:
+        """Check that every record is readable and of its key, every artefact has the right bytes, every input is present.
+
+        Args:
+            on_record: Called with the key of every record that has been checked.
+        """
         problems: list[Problem] = []
         known = set(self.keys())
         for key in sorted(known):
@@ -295,7 +276,7 @@ class Store:
         return problems
 
     def garbage(self) -> list[Path]:
-        """Files that no record names: artefacts of lost jobs, parts of killed writers, stale claims."""
+        """Return the files that no record names: artefacts of lost jobs, parts of killed writers, stale claims."""
         named = {
             self.object_path(entry["sha256"], entry["suffix"])
             for record in self.records()
@@ -307,40 +288,6 @@ class Store:
         claims = [path for path in sorted((self.path / "claims").glob("*")) if _stale(path)]
         # the record of a young artefact may be on its way
         return [path for path in loose if now - _modified(path, now) > STALE_SECONDS] + claims
-
-
-def _parsed(path: Path, key: str, data: bytes) -> Record:
-    try:
-        values = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise IntegrityError(f"record {path} is damaged ({str(error)[:80]}); remove it and run again") from None
-    return _record(path, key, values)
-
-
-def _record(path: Path, key: str, values: Any) -> Record:
-    try:
-        job = Job.from_plain(values["job"])
-        record = Record(
-            str(values["key"]),
-            job,
-            dict(values["result"]),
-            {str(name): _entry(entry) for name, entry in values["objects"].items()},
-            dict(values["provenance"]),
-        )
-        told = values.get("sha256")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise IntegrityError(f"record {path} is damaged ({str(error)[:80]}); remove it and run again") from None
-    if record.key != key or job.key != key:
-        raise IntegrityError(f"record {path} is of another job than its name says; remove it and run again")
-    if told is not None and told != digest(record.plain()):
-        raise IntegrityError(f"record {path} was changed after it was written; remove it and run again")
-    return record
-
-
-def _entry(values: Any) -> dict[str, Any]:
-    if not (_KEY.fullmatch(values["sha256"]) and values["suffix"] in _SUFFIXES and values["bytes"] >= 0):
-        raise ValueError(f"no artefact {str(values)[:40]}")
-    return dict(values)
 
 
 def _refreshed(path: Path, size: int) -> bool:
@@ -361,14 +308,14 @@ def _modified(path: Path, otherwise: float) -> float:
 
 def _stale(path: Path) -> bool:
     try:
-        age, words = time.time() - path.stat().st_mtime, path.read_text().split()
-        if age > STALE_SECONDS or (len(words) != 2 and age > EMPTY_SECONDS):
+        age, owner = time.time() - path.stat().st_mtime, path.read_text().split()
+        if age > STALE_SECONDS or (len(owner) != 2 and age > EMPTY_SECONDS):
             return True
-        if len(words) != 2 or words[0] != socket.gethostname():  # being written just now, or of another machine
+        if len(owner) != 2 or owner[0] != socket.gethostname():  # being written just now, or of another machine
             return False
         if os.name == "nt":  # where no signal only asks
             return False
-        os.kill(int(words[1]), 0)
+        os.kill(int(owner[1]), 0)
     except (FileNotFoundError, ProcessLookupError):
         return True
     except (ValueError, OverflowError, OSError):  # not ours, or somebody else's process
@@ -376,33 +323,15 @@ def _stale(path: Path) -> bool:
     return False
 
 
-def _unreadable(path: Path, error: OSError) -> DataError:
+def _names(folder: str) -> list[str]:
+    """Names in a directory, sorted; none if there is no such directory."""
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _unreadable(path: str | Path, error: OSError) -> DataError:
     return DataError(
         f"{path} cannot be read: {error.strerror}; look after the disk, or remove the record and run again"
     )
-
-
-def _write_json(path: Path, value: Any) -> None:
-    data = (json.dumps(value, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
-    write_atomic(path, lambda stream: _write(stream, data))
-
-
-def _write(stream: IO[bytes], data: bytes) -> None:
-    stream.write(data)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"{text[:20]} is no finite number")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _checked_key(key: Any) -> str:
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise DataError(f"'{str(key)[:70]}' is no key; keys are 64 hexadecimal digits")
-    return key

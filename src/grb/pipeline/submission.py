@@ -15,21 +15,22 @@ from typing import Any
 import numpy as np
 import torch
 
+from grb.atomic import size_of
 from grb.catalogue import canonical
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError, GRBError
-from grb.evaluator.matrix import CLEAN
+from grb.evaluator.board import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
-from grb.graph.files import read_npz, size_of, write_npz
-from grb.model.build import split_name
-from grb.pipeline.apart import apart
+from grb.graph.files import read_npz, write_npz
+from grb.names import ModelName
 from grb.pipeline.card import Card, card_from, short
-from grb.pipeline.engine import Limits
+from grb.pipeline.executor import Limits
+from grb.pipeline.isolation import call_isolated
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.pipeline.worker import provenance, threat_values
+from grb.pipeline.worker import provenance
 from grb.threat import Threat, injected_degrees
 
 # layers, hops, heads and the like at most; parameters that are sizes instead are limited by the file's own
@@ -109,7 +110,7 @@ def check(
 
 def _is_ours(name: str) -> bool:
     """Whether a method of the catalogue has this name, in any spelling."""
-    for find in (partial(canonical, "attack"), partial(canonical, "defense"), split_name):
+    for find in (partial(canonical, "attack"), partial(canonical, "defense"), ModelName.parse):
         with suppress(GRBError):
             find(name)
             return True
@@ -128,7 +129,7 @@ def _check_attack(path: Path, card: Card, dataset: Dataset, threat: Threat) -> C
         Spec(SUBMISSION, {"name": card.name, "sha256": _sha256(path)}),
         DataRef(dataset.name, dataset.fingerprint()),
         mode=card.mode,
-        extra={"threat": threat_values(threat), "knowledge": card.knowledge},
+        extra={"threat": threat.to_dict(), "knowledge": card.knowledge},
     )
     result = {
         "budget": {name: float(value) for name, value in budget.items()},
@@ -146,7 +147,9 @@ def _check_defense(path: Path, card: Card, dataset: Dataset, limits: Limits | No
     if limits is None:
         parameters, notes = _tried(path, dataset)
     else:
-        parameters, notes, found = apart(_tried_by_name, path, dataset.name, data_dir, limits=limits, what=str(path))
+        parameters, notes, found = call_isolated(
+            _tried_by_name, path, dataset.name, data_dir, limits=limits, what=str(path)
+        )
         if found != dataset.fingerprint():
             raise DataError(f"'{dataset.name}' is another dataset in a new process; say where it is with --data-dir")
     job = Job(

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import base64
 import os
-import platform
 import sys
 import time
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from grb._version import __version__
-from grb.attack.base import AttackContext, peak_megabytes, run_attack
+from grb.attack.base import AttackContext, run_attack
 from grb.attack.build import build_attack
-from grb.dataset import Dataset, load_dataset
+from grb.attack.modification.poisoning import poisoned
+from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, IntegrityError
+from grb.evaluator.scoring import Prediction, predict_checked, score
 from grb.graph import Graph, GraphEdit
-from grb.model.base import GraphModel, predict
-from grb.model.build import split_name
+from grb.model.base import GraphModel
+from grb.names import ModelName
 from grb.pipeline.job import Job
+from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
+from grb.pipeline.provenance import provenance
 from grb.pipeline.spec import Spec, digest, plain
 from grb.pipeline.store import SUBMISSION, Record, Store
-from grb.threat import Injection, Modification, Threat
+from grb.threat import threat_from_dict
 from grb.trainer.checkpoint import load_model, save_model
 
 Value = TypeVar("Value")
@@ -76,7 +77,8 @@ class Worker:
         self.datasets: LRUCache[tuple[Dataset, str]] = LRUCache(2)
         self.models: LRUCache[nn.Module] = LRUCache(32)
         self.edits: LRUCache[GraphEdit] = LRUCache(32)
-        self.clean: LRUCache[Tensor] = LRUCache(64)
+        self.clean: LRUCache[Prediction] = LRUCache(64)
+        self.records: LRUCache[Record] = LRUCache(256)
         self.perturbed: LRUCache[Graph] = LRUCache(4)
 
     def do(self, job: Job) -> Record:
@@ -95,33 +97,58 @@ class Worker:
         with _contained():
             result, objects = work[job.kind](job)
         spent = time.perf_counter() - start, time.process_time() - start_cpu
+        if job.kind in ("score", "profile"):
+            return Record(job.key, job, {}, objects, provenance(*spent), measurement=result)
         return Record(job.key, job, result, objects, provenance(*spent))
 
     def _fit(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
-        defense = build_defense(job.spec.name, job.data.dataset, device=_device(job), **job.spec.params)
+        defense = build_defense(job.spec.name, dataset.name, device=job.device, **job.spec.params)
         _check_method(job, defense)
-        if job.data.chain:
-            raise DataError("training on an edited graph is not supported here; score the edit instead")
-        model, fit = defense.fit_with_history(dataset.defender_view(), seed=job.seed)
-        if isinstance(model, GraphModel) and ":" in (code := split_name(job.spec.name)[0]):
-            model.name = code  # a class of the user's: that is how it is found again
+        if job.data.perturbations:
+            raise DataError(
+                "a fit of a recipe is on an attacked graph or on the clean one; profiles are of perturbed ones"
+            )
+        model, fit = defense.fit_with_history(self._training_view(job, dataset), seed=job.seed)
+        name = ModelName.parse(job.spec.name)
+        if isinstance(model, GraphModel) and name.has_import_path:
+            model.name = name.base  # a class of the user's: that is how it is found again
+        settings = defense.settings
         result = {
             "epochs": fit.epochs,
             "best_epoch": fit.best_epoch,
             "val_score": fit.best_score,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "settings": {
+                "lr": settings.lr,
+                "epochs": settings.epochs,
+                "patience": settings.patience,
+                **settings.params,
+            },
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
         return result, {"weights": self.store.take(lambda path: save_model(model, path, **meta), ".safetensors")}
 
+    def _training_view(self, job: Job, dataset: Dataset) -> View:
+        """What the defender sees: the clean graph, or under poisoning the attacked one."""
+
+        def view(of: Dataset) -> View:
+            return of.transductive_view() if job.extra.get("train_mode") == "transductive" else of.defender_view()
+
+        attacked = dataset
+        for key in job.data.edits:
+            attacked = poisoned(attacked, self._edit(key))
+        if job.extra.get("validation") == "clean":
+            return replace(view(attacked), validation_graph=view(dataset).graph)
+        return view(attacked)
+
     def _attack(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
-        attack = build_attack(job.spec.name, job.data.dataset, **job.spec.params)
+        attack = build_attack(job.spec.name, dataset.name, **job.spec.params)
         _check_method(job, attack)
         model = self._model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
         view = dataset.attacker_view(job.mode)
-        context = AttackContext(view, read_threat(job.extra["threat"]), model, job.extra["knowledge"])
+        context = AttackContext(view, threat_from_dict(job.extra["threat"]), model, job.extra["knowledge"])
         done = run_attack(attack, context, seed=job.seed)
         result = {
             "budget": {name: float(value) for name, value in done.budget.items()},
@@ -138,26 +165,37 @@ class Worker:
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset, model = self._dataset(job), self._model(job.inputs["model"])
-        before = self.clean.get((job.inputs["model"], job.threads), lambda: _labels(model, dataset.graph))
+        whole = None if job.data.chain else predict_checked(model, dataset.graph, dataset)
+        clean = self.clean.get((job.inputs["model"], job.threads), lambda: self._clean(whole, model, dataset))
         graph = dataset.graph
         for link in job.data.chain:
             changed = (
                 perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
-        after = _labels(model, graph) if job.data.chain else before
-        if not _is_ours(model) and not torch.equal(_labels(model, dataset.graph), before):
-            raise DataError("the model gives the clean graph other labels than before; it must not keep state")
-        modes = [job.mode] if job.mode else list(dataset.split.test)
-        ids = {mode: dataset.test_ids(mode) for mode in modes}
-        y = dataset.labels
-        silent = {mode: int((after[own] < 0).sum()) for mode, own in ids.items()}
-        return {
-            **({"nan": silent} if any(silent.values()) else {}),
-            "accuracy": {mode: _share(after[own] == y[own]) for mode, own in ids.items()},
-            "changed": {mode: _share(after[own] != before[own]) for mode, own in ids.items()},
-            "correct": {mode: pack_bits((after[own] == y[own]).numpy()) for mode, own in ids.items()},
-        }, {}
+        after = whole or predict_checked(model, graph, dataset)
+        if not _is_ours(model):
+            again = predict_checked(model, dataset.graph, dataset)
+            if not torch.equal(again.labels, clean.labels):
+                raise DataError("the model gives the clean graph other labels than before; it must not keep state")
+        found = score(
+            model,
+            dataset,
+            metrics=tuple(job.extra.get("metrics", ())),
+            difficulties=[job.mode] if job.mode else None,
+            before=clean,
+            after=after,
+        )
+        return measure(job, dataset, found, self._record).to_dict(), {}
+
+    @staticmethod
+    def _clean(known: Prediction | None, model: nn.Module, dataset: Dataset) -> Prediction:
+        """Labels of the clean graph; its logits are not kept, for a worker remembers many models."""
+        found = known or predict_checked(model, dataset.graph, dataset)
+        return replace(found, logits=found.logits[:0])
+
+    def _record(self, key: str) -> Record:
+        return self.records.get(key, lambda: self.store.read(key))
 
     def _profile(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
@@ -172,7 +210,7 @@ class Worker:
             named = (job.data.dataset, start.fingerprint() if start is not dataset.graph else "", digest(link.plain()))
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
-        return profile(dataset, graph, job, method), {}
+        return profile(dataset, graph, job, method).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data
@@ -194,74 +232,13 @@ class Worker:
             record = self.store.read(key)
             # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
             name = record.job.spec.name
-            trusted = None if name == SUBMISSION else split_name(name)[0]
+            trusted = None if name == SUBMISSION else ModelName.parse(name).architecture
             return load_model(self.store.checked(record, "weights"), trusted=trusted)
 
         return self.models.get(key, load)
 
     def _edit(self, key: str) -> GraphEdit:
         return self.edits.get(key, lambda: GraphEdit.load(self.store.checked(self.store.read(key), "edit")))
-
-
-def provenance(seconds: float, cpu_seconds: float) -> dict[str, Any]:
-    """Where a record comes from, and what it took."""
-    return {
-        "grb": __version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "machine": platform.machine(),
-        "system": sys.platform,
-        "seconds": round(seconds, 4),
-        "cpu_seconds": round(cpu_seconds, 4),
-        "peak_megabytes": round(peak_megabytes(), 1),
-    }
-
-
-def threat_values(threat: Threat) -> dict[str, Any]:
-    """A threat model as plain values, with its kind."""
-    values = plain(threat)
-    del values["type"]
-    return {"kind": type(threat).__name__.lower(), **values}
-
-
-def read_threat(values: dict[str, Any]) -> Threat:
-    """Back from :func:`threat_values`."""
-    given = dict(values)
-    kind = given.pop("kind", None)
-    maker = {"injection": Injection, "modification": Modification}.get(str(kind))
-    if maker is None:
-        raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
-    try:
-        if given.get("feature_range") is not None:
-            low, high = given["feature_range"]
-            given["feature_range"] = (low, high)
-        if "allow" in given:
-            given["allow"] = frozenset(given["allow"])
-        threat: Threat = maker(**given)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"the threat model '{kind}' does not take these values: {error}") from None
-    return threat
-
-
-def pack_bits(bits: np.ndarray[Any, Any]) -> str:
-    """Booleans as short text: packed, compressed, base64.
-
-    >>> unpack_bits(pack_bits(np.array([True, False, True])), 3).tolist()
-    [True, False, True]
-    """
-    return base64.b64encode(zlib.compress(np.packbits(bits.astype(bool)).tobytes(), 9)).decode()
-
-
-def unpack_bits(text: str, count: int) -> np.ndarray[Any, Any]:
-    try:
-        packed = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), (count + 7) // 8 + 1)
-    except (TypeError, ValueError, zlib.error) as error:
-        raise IntegrityError(f"these are no packed bits ({str(error)[:60]}); remove the record and run again") from None
-    if len(packed) != (count + 7) // 8:
-        raise IntegrityError(f"{len(packed)} bytes hold no {count} bits; the record is of other targets")
-    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=count).astype(bool)
 
 
 def _check_method(job: Job, built: Any) -> None:
@@ -274,46 +251,8 @@ def _split(job: Job) -> dict[str, int]:
     return {} if job.data.split is None else {"split": job.data.split}
 
 
-def _device(job: Job) -> str:
-    return job.device
-
-
-def _labels(model: nn.Module, graph: Graph) -> Tensor:
-    """The label that a model gives every node, or graph if it pools; -1 where it says NaN.
-
-    A model that breaks the rules of the house is refused.
-    """
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    lent = graph.to(device)
-    before = None if _is_ours(model) else _values(lent).clone()
-    logits: Any = predict(model, lent)
-    pools = bool(getattr(model, "pools", False))
-    rows, what = (graph.num_graphs, "graphs") if pools else (graph.n, "nodes")
-    if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != rows or not logits.shape[1]:
-        shape = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise DataError(f"the model gives {shape}, but one row of logits for each of {rows} {what} is needed")
-    if before is not None and not torch.equal(before, _values(lent)):
-        raise DataError("the model changes its input in place; it must copy what it wants to change")
-    logits = logits.cpu()
-    labels = logits.argmax(1)
-    labels[torch.isnan(logits).any(1)] = -1  # a NaN counts as wrong
-    return labels
-
-
 def _is_ours(model: nn.Module) -> bool:
     return type(model).__module__.startswith("grb.")
-
-
-def _values(graph: Graph) -> Tensor:
-    """The features that are stored."""
-    if isinstance(graph.x, Tensor):
-        return graph.x
-    assert graph.x.values is not None
-    return graph.x.values
-
-
-def _share(bits: Tensor) -> float:
-    return float(bits.double().mean()) if bits.numel() else 0.0
 
 
 def _trace(values: list[float]) -> list[float]:

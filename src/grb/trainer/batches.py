@@ -24,12 +24,14 @@ class Batch:
         op: Operator over them.
         y: Labels of its nodes or graphs.
         ptr: Boundaries of its graphs; None for a single graph.
+        rows: Ids of the nodes that have the labels; None for all.
     """
 
     x: Tensor | CSR
     op: Any
     y: Tensor
     ptr: Tensor | None = None
+    rows: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class Collection:
 
     @classmethod
     def of(cls, graph: Graph, op: Any) -> Collection:
+        """A labelled collection and its prepared operator."""
         if graph.ptr is None or graph.y is None:
             raise DataError("batches are made of labelled collections; this is a single graph or has no labels")
         return cls(graph, op, graph.ptr, graph.y, len(graph.y) == graph.num_graphs)

@@ -68,6 +68,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: str | None = None) -> G
 def load_model_with_meta(
     path: str | os.PathLike[str], *, trusted: str | None = None
 ) -> tuple[GraphModel, dict[str, Any]]:
+    """A model of a file, as :func:`load_model` reads it, and the values kept beside it."""
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
 from grb.model.base import evaluating, prepare, use_generator
+from grb.trainer.batches import Batch
 from grb.trainer.stop import Best
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -110,7 +111,7 @@ def fit(
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
     graph, ids = view.training_graph()
     train = _inputs(model, graph, None if len(ids) == graph.n else ids)
-    held_out = _inputs(model, view.graph, view.val) if len(view.val) else None
+    held_out = _inputs(model, view.validation_graph or view.graph, view.val) if len(view.val) else None
 
     def step(epoch: int) -> float:
         inputs = train
@@ -189,6 +190,30 @@ def run_epochs(
         stopped,
         tuple(history),
     )
+
+
+def train_pass(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    optimizer: torch.optim.Optimizer,
+    epoch: int,
+    penalty: Callable[[], Tensor] | None = None,
+) -> float:
+    """One optimisation step per batch; returns the mean loss of the steps, without the model's penalty."""
+    model.train()
+    losses: list[Tensor] = []
+    for batch in batches:
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(batch.x, batch.op, batch.ptr)
+        value = loss(logits if batch.rows is None else logits[batch.rows], batch.y)
+        losses.append(value.detach())
+        (value if penalty is None else value + penalty()).backward()
+        optimizer.step()
+    mean = float(torch.stack(losses).mean())
+    if not math.isfinite(mean):
+        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
+    return mean
 
 
 def _check_counts(epochs: int, eval_every: int, patience: int | None) -> None:

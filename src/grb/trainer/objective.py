@@ -93,4 +93,5 @@ def log_odds(logits: Tensor) -> Tensor:
 
 
 def rounded(scores: Tensor) -> Tensor:
+    """Scores rounded, so that ties do not depend on the last bits."""
     return scores.double().round(decimals=DECIMALS)

@@ -37,5 +37,6 @@ class Best:
         return True
 
     def restore(self, model: nn.Module) -> None:
+        """Give the model its best weights back, if there are any."""
         if self.weights:
             model.load_state_dict(self.weights)

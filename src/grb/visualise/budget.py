@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Board, Value, value_of
+from grb.evaluator.board import CLEAN, Board, Estimate, estimate_of
 from grb.visualise import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LABEL = re.compile(r"(?P<attack>.+) (?P<limit>[a-z_]+)=(?P<value>[0-9.]+(?:e[+-]?[0-9]+)?)")
-
-Series = dict[str, dict[float, Value]]
+Series = dict[str, dict[float, Estimate]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Sweep:
 
     Args:
         dataset: Where it was measured.
-        mode: Difficulty.
+        difficulty: Difficulty.
         limit: Which limit is varied, e.g. ``nodes``.
         models: ``[defense][value]`` to its accuracy, the mean over attacks.
         attacks: ``[attack][value]`` to the accuracy that it leaves, the mean over defenses.
@@ -36,74 +33,62 @@ class Sweep:
     """
 
     dataset: str
-    mode: str
+    difficulty: str
     limit: str
     models: Series
     attacks: Series
     clean: dict[str, float]
 
 
-def split_label(label: str) -> tuple[str, str, float] | None:
-    """Attack, limit and value of a swept attack's label; None for any other.
+def sweeps(boards: Sequence[Board], difficulty: str | None = None) -> list[Sweep]:
+    """The data of :func:`draw_models` and :func:`draw_attacks`: one sweep per varied limit.
 
-    >>> split_label("fgsm nodes=20"), split_label("fgsm")
-    (('fgsm', 'nodes', 20.0), None)
+    Args:
+        boards: The boards of one study, one for every value of a limit.
+        difficulty: Which targets; the last of the boards if not given.
     """
-    match = LABEL.fullmatch(label)
-    return None if match is None else (match["attack"], match["limit"], float(match["value"]))
+    values: dict[str, dict[float, Board]] = defaultdict(dict)
+    for board in boards:
+        if board.limit is not None:
+            values[board.limit[0]][board.limit[1]] = board
+    if not values:
+        names = ", ".join(dict.fromkeys(board.dataset for board in boards)) or "nothing"
+        raise DataError(f"the board of {names} varies no limit; a recipe with 'sweep' does")
+    return [_sweep(limit, dict(sorted(own.items())), difficulty) for limit, own in values.items()]
 
 
-def sweeps(board: Board, mode: str | None = None) -> list[Sweep]:
-    """The data of :func:`draw_models` and :func:`draw_attacks`: one sweep per limit that the board varies."""
-    mode = mode or board.modes[-1]
-    points: dict[str, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for label in board.attacks:
-        parts = split_label(label)
-        if parts is not None:
-            points[parts[1]][parts[2]].append(label)
-    if not points:
-        raise DataError(f"the board of {board.dataset} varies no limit; a recipe with 'sweep' does")
+def _sweep(limit: str, boards: Mapping[float, Board], wanted: str | None) -> Sweep:
+    first = next(iter(boards.values()))
+    difficulty = wanted or first.difficulties[-1]
+    models: Series = defaultdict(dict)
+    attacks: Series = defaultdict(dict)
+    for value, board in boards.items():
+        for defense in board.defenses:
+            mean = _mean_over(board, defense, difficulty)
+            if mean is not None:
+                models[defense][value] = mean
+        for attack in board.attacks:
+            own = board.by_attack.get(difficulty, {}).get(attack, {}).get("average")
+            if attack != CLEAN and own is not None:
+                attacks[attack][value] = own
     clean = {
-        defense: cell.accuracy.mean
-        for defense in board.defenses
-        if (cell := board.cell(CLEAN, defense, mode)) is not None
+        defense: cell.score.mean
+        for defense in first.defenses
+        if (cell := first.cell(CLEAN, defense, difficulty)) is not None
     }
-    return [
-        Sweep(board.dataset, mode, limit, _models(board, mode, values), _attacks(board, mode, values), clean)
-        for limit, values in points.items()
-    ]
+    return Sweep(first.dataset, difficulty, limit, dict(models), dict(attacks), clean)
 
 
-def _models(board: Board, mode: str, values: Mapping[float, list[str]]) -> Series:
-    found: Series = {}
-    for defense in board.defenses:
-        own = {value: _mean_over(board, labels, defense, mode) for value, labels in sorted(values.items())}
-        kept = {value: mean for value, mean in own.items() if mean is not None}
-        if kept:
-            found[defense] = kept
-    return found
-
-
-def _mean_over(board: Board, labels: list[str], defense: str, mode: str) -> Value | None:
-    """Accuracy of a defense, run by run the mean over attacks; only runs that every attack has."""
-    cells = [board.cell(label, defense, mode) for label in labels]
+def _mean_over(board: Board, defense: str, difficulty: str) -> Estimate | None:
+    """Score of a defense, run by run the mean over attacks; only runs that every attack has."""
+    names = [attack for attack in board.attacks if attack != CLEAN]
+    cells = [board.cell(attack, defense, difficulty) for attack in names]
     runs = [cell.values for cell in cells if cell is not None and cell.values]
-    if len(runs) < len(labels):
+    if not names or len(runs) < len(names):
         return None
     count = min(len(values) for values in runs)
     means = np.mean([values[:count] for values in runs], axis=0)
-    return value_of({(0, run): float(mean) for run, mean in enumerate(means)})
-
-
-def _attacks(board: Board, mode: str, values: Mapping[float, list[str]]) -> Series:
-    found: Series = defaultdict(dict)
-    for value, labels in sorted(values.items()):
-        for label in labels:
-            parts = split_label(label)
-            own = board.by_attack.get(mode, {}).get(label, {}).get("average")
-            if parts is not None and own is not None:
-                found[parts[0]][value] = own
-    return dict(found)
+    return estimate_of({(0, run): float(mean) for run, mean in enumerate(means)})
 
 
 def draw_models(data: list[Sweep], *, title: str | None = None) -> Figure:
@@ -136,5 +121,5 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
         panels[0].set_ylabel(label)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(6 if wide else 3, len(labels)))
-        figure.suptitle(f"{title}, {data[0].dataset}, {data[0].mode}")
+        figure.suptitle(f"{title}, {data[0].dataset}, {data[0].difficulty}")
         return figure

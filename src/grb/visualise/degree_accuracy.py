@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grb.errors import DataError
+from grb.evaluator.measurement import Measurement
 from grb.visualise import style
 from grb.visualise.degrees import bin_edges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grb.pipeline.plan import Study
+    from grb.evaluator.board import Board
     from grb.pipeline.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +29,7 @@ class DegreeAccuracy:
 
     Args:
         dataset: Where it was measured.
-        mode: Difficulty.
+        difficulty: Difficulty.
         edges: Lower ends of the bins of degrees, and the upper end of the last; bins of few targets are joined.
         counts: Targets in every bin.
         means: ``[label]`` to the accuracy in every bin, the mean over runs.
@@ -36,7 +37,7 @@ class DegreeAccuracy:
     """
 
     dataset: str
-    mode: str
+    difficulty: str
     edges: tuple[int, ...]
     counts: tuple[int, ...]
     means: dict[str, tuple[float, ...]]
@@ -44,7 +45,7 @@ class DegreeAccuracy:
 
 
 def degree_accuracy(
-    degrees: Any, correct: Mapping[str, Any], *, dataset: str = "", mode: str = "", least: int = LEAST
+    degrees: Any, correct: Mapping[str, Any], *, dataset: str = "", difficulty: str = "", least: int = LEAST
 ) -> DegreeAccuracy:
     """The data of :func:`draw_degree_accuracy`.
 
@@ -62,7 +63,7 @@ def degree_accuracy(
     tables = {label: np.atleast_2d(np.asarray(bits, dtype=float)) @ members for label, bits in correct.items()}
     return DegreeAccuracy(
         dataset,
-        mode,
+        difficulty,
         tuple(edges.tolist()),
         tuple(np.bincount(bins, minlength=len(edges) - 1).tolist()),
         {label: tuple(table.mean(0).tolist()) for label, table in tables.items()},
@@ -79,23 +80,16 @@ def _joined(own: Array, edges: Array, least: int) -> Array:
     return np.array([max(kept[0], int(own.min())), *kept[1:], int(edges[-1])])
 
 
-def measured_correct(
-    study: Study, store: Store, mode: str, *, defenses: Sequence[str] | None = None
-) -> dict[str, Array]:
-    """Which targets were right, from the records: label of an attack to [runs, t], over all defenses or some."""
-    from grb.pipeline.worker import unpack_bits
-
-    count = len(study.dataset.test_ids(mode))
+def measured_correct(board: Board, store: Store, difficulty: str) -> dict[str, Array]:
+    """Which targets were right, from the records behind a board: attack to [runs, t], over all defenses."""
     found: dict[str, list[Array]] = {}
-    for place in study.places:
-        wanted = defenses is None or place.defense in defenses
-        if mode not in place.modes or not wanted or place.knowledge == "white-box" or not store.has(place.score):
-            continue
-        text = store.read(place.score).result["correct"].get(mode)
-        if text is not None:
-            found.setdefault(place.attack, []).append(unpack_bits(text, count))
+    for cell in board.cells:
+        if cell.difficulty == difficulty and cell.knowledge != "white-box":
+            for metadata in cell.metadata:
+                measurement = Measurement.from_dict(store.read(metadata["score"]).measurement)
+                found.setdefault(cell.attack, []).append(measurement.outcomes[difficulty].bits())
     if not found:
-        raise DataError(f"the store has no scores of recipe '{study.recipe.name}' on '{mode}'")
+        raise DataError(f"the board of {board.dataset} has no scores on '{difficulty}'")
     return {label: np.stack(runs) for label, runs in found.items()}
 
 
@@ -134,5 +128,5 @@ def draw_degree_accuracy(data: DegreeAccuracy, *, title: str | None = None) -> F
         below.set_xticks(places, [str(low) if high - low <= 1 else f"{low}-{high - 1}" for low, high in ends])
         below.set_xlabel("degree of the target")
         figure.align_ylabels()
-        figure.suptitle(title or f"Accuracy by degree, {data.dataset}, {data.mode}")
+        figure.suptitle(title or f"Accuracy by degree, {data.dataset}, {data.difficulty}")
         return figure

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grb.errors import DataError
-from grb.evaluator.matrix import CLEAN, Board, Value
+from grb.evaluator.board import CLEAN, Board, Estimate
 from grb.visualise import style
 
 if TYPE_CHECKING:
@@ -21,33 +21,42 @@ class Difficulty:
 
     Args:
         dataset: Where it was measured.
-        modes: Difficulties in the order of the board.
-        clean: Accuracy without an attack by mode; empty if it was not measured.
-        attacks: ``[attack][mode]`` to the accuracy under it, the strongest attack first.
+        difficulties: Difficulties in the order of the board.
+        clean: Accuracy without an attack by difficulty; empty if it was not measured.
+        attacks: ``[attack][difficulty]`` to the accuracy under it, the strongest attack first.
     """
 
     dataset: str
-    modes: tuple[str, ...]
-    clean: dict[str, Value]
-    attacks: dict[str, dict[str, Value]]
+    difficulties: tuple[str, ...]
+    clean: dict[str, Estimate]
+    attacks: dict[str, dict[str, Estimate]]
 
     def lost(self, attack: str) -> dict[str, float]:
-        """Points of accuracy that an attack takes, by mode."""
+        """Points of accuracy that an attack takes, by difficulty."""
         own = self.attacks[attack]
-        return {mode: 100 * (self.clean[mode].mean - own[mode].mean) for mode in own if mode in self.clean}
+        return {
+            difficulty: 100 * (self.clean[difficulty].mean - own[difficulty].mean)
+            for difficulty in own
+            if difficulty in self.clean
+        }
 
 
 def difficulty(board: Board) -> Difficulty:
     """The data of :func:`draw_difficulty`."""
-    if len(board.modes) < 2:
+    if len(board.difficulties) < 2:
         raise DataError(f"the board of {board.dataset} has one difficulty only, so there is no effect of it to show")
 
-    def averages(attack: str) -> dict[str, Value]:
-        found = {mode: board.by_attack.get(mode, {}).get(attack, {}).get("average") for mode in board.modes}
-        return {mode: value for mode, value in found.items() if value is not None}
+    def averages(attack: str) -> dict[str, Estimate]:
+        found = {
+            difficulty: board.by_attack.get(difficulty, {}).get(attack, {}).get("average")
+            for difficulty in board.difficulties
+        }
+        return {difficulty: value for difficulty, value in found.items() if value is not None}
 
     attacks = {name: averages(name) for name in board.attacks if name != CLEAN}
-    return Difficulty(board.dataset, board.modes, averages(CLEAN), {name: own for name, own in attacks.items() if own})
+    return Difficulty(
+        board.dataset, board.difficulties, averages(CLEAN), {name: own for name, own in attacks.items() if own}
+    )
 
 
 def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
@@ -63,9 +72,11 @@ def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
             look = {"color": colour, "marker": marker, "markersize": 3.5}
             aside = 0.06 * (number - (len(names) - 1) / 2)  # or their error bars hide each other
             own = data.attacks[name]
-            _draw_line(left, data, {mode: 100 * value.mean for mode, value in own.items()}, aside, look, name)
+            _draw_line(
+                left, data, {difficulty: 100 * value.mean for difficulty, value in own.items()}, aside, look, name
+            )
             left.errorbar(
-                [data.modes.index(mode) + aside for mode in own],
+                [data.difficulties.index(difficulty) + aside for difficulty in own],
                 [100 * value.mean for value in own.values()],
                 yerr=[100 * value.std for value in own.values()],
                 fmt="none",
@@ -75,10 +86,10 @@ def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
             _draw_line(right, data, data.lost(name), 0.0, look, name)
         if data.clean:
             look = {"color": style.INK, "marker": "_", "markersize": 7, "linestyle": "--"}
-            heights = {mode: 100 * value.mean for mode, value in data.clean.items()}
+            heights = {difficulty: 100 * value.mean for difficulty, value in data.clean.items()}
             _draw_line(left, data, heights, 0.0, look, "clean graph")
         for axes in (left, right):
-            axes.set_xticks(range(len(data.modes)), data.modes)
+            axes.set_xticks(range(len(data.difficulties)), data.difficulties)
         left.set_ylabel("accuracy, mean over defenses (%)")
         right.set_ylabel("accuracy lost (points)")
         handles, labels = left.get_legend_handles_labels()
@@ -91,8 +102,10 @@ def _draw_line(
     axes: Axes, data: Difficulty, heights: Mapping[str, float], aside: float, look: dict[str, Any], label: str
 ) -> None:
     """A line through the difficulties; all test nodes together are a point of their own, not one step further."""
-    steps = [mode for mode in heights if mode != "full"]
-    places = {mode: data.modes.index(mode) + aside for mode in heights}
-    axes.plot([places[mode] for mode in steps], [heights[mode] for mode in steps], label=label, **look)
+    steps = [difficulty for difficulty in heights if difficulty != "full"]
+    places = {difficulty: data.difficulties.index(difficulty) + aside for difficulty in heights}
+    axes.plot(
+        [places[difficulty] for difficulty in steps], [heights[difficulty] for difficulty in steps], label=label, **look
+    )
     if "full" in heights:
         axes.plot(places["full"], heights["full"], **{**look, "linestyle": "none"})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grb.errors import DataError
-from grb.evaluator.matrix import Board, Value
+from grb.evaluator.board import Board, Estimate
 from grb.visualise import style
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ class Gain:
     """A model without and with a general defense: weighted accuracy."""
 
     model: str
-    without: Value
-    defended: Value
+    without: Estimate
+    defended: Estimate
 
     @property
     def points(self) -> float:
@@ -33,25 +33,29 @@ class Gains:
     """All models of a board that were measured without and with one defense, the largest gain first."""
 
     dataset: str
-    mode: str
+    difficulty: str
     suffix: str
     models: tuple[Gain, ...]
 
 
-def gains(board: Board, suffix: str, mode: str | None = None) -> Gains:
+def gains(board: Board, suffix: str, difficulty: str | None = None) -> Gains:
     """The data of :func:`draw_gains`.
 
     Args:
         board: Has ``gcn`` and ``gcn+ln``, and so on.
         suffix: ``ln`` or ``at``.
-        mode: Difficulty; the last if not given.
+        difficulty: Difficulty; the last if not given.
     """
-    mode = mode or board.modes[-1]
-    own = {name: values["weighted"] for name, values in board.by_defense.get(mode, {}).items() if "weighted" in values}
+    difficulty = difficulty or board.difficulties[-1]
+    own = {
+        name: values["weighted"]
+        for name, values in board.by_defense.get(difficulty, {}).items()
+        if "weighted" in values
+    }
     pairs = [Gain(name, value, own[f"{name}+{suffix}"]) for name, value in own.items() if f"{name}+{suffix}" in own]
     if not pairs:
         raise DataError(f"the board of {board.dataset} has no model both without and with '+{suffix}'")
-    return Gains(board.dataset, mode, suffix, tuple(sorted(pairs, key=lambda gain: -gain.points)))
+    return Gains(board.dataset, difficulty, suffix, tuple(sorted(pairs, key=lambda gain: -gain.points)))
 
 
 def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
@@ -96,5 +100,5 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
         axes.set_xlabel("weighted accuracy (%)")
         figure.legend(loc="outside lower center", ncols=2)
         words = WORDS.get(data.suffix, data.suffix)
-        figure.suptitle(title or f"Effect of {words} on {data.dataset}, {data.mode}")
+        figure.suptitle(title or f"Effect of {words} on {data.dataset}, {data.difficulty}")
         return figure

@@ -15,7 +15,7 @@ from grb.visualise import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grb.evaluator.matrix import Board
+    from grb.evaluator.board import Board
     from grb.pipeline.store import Store
 
 POINTS = 50
@@ -27,7 +27,7 @@ class Strip:
 
     Args:
         attack: Its label.
-        mode: Difficulty.
+        difficulty: Difficulty.
         steps: Of one run.
         kept: Share of the targets that the attacked model still gives the label of the clean graph, at even distances.
         loss: What the attack raises, at the same places.
@@ -35,7 +35,7 @@ class Strip:
     """
 
     attack: str
-    mode: str
+    difficulty: str
     steps: int
     kept: tuple[float, ...]
     loss: tuple[float, ...]
@@ -51,7 +51,7 @@ class Strip:
         return 1 + round(place * (self.steps - 1) / max(1, len(self.kept) - 1))
 
 
-def strip(attack: str, mode: str, steps: int, traces: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Strip:
+def strip(attack: str, difficulty: str, steps: int, traces: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Strip:
     """The mean of some traces of (loss, kept labels), each stretched to the same number of points."""
     pairs = [(loss, kept) for loss, kept in traces if len(kept)]
     if not pairs:
@@ -60,7 +60,7 @@ def strip(attack: str, mode: str, steps: int, traces: Iterable[tuple[Sequence[fl
     kept = np.mean([_stretched(kept, points) for _, kept in pairs], axis=0)
     losses = [_stretched(loss, points) for loss, _ in pairs if len(loss)]
     loss = np.mean(losses, axis=0) if losses else np.full(points, math.nan)
-    return Strip(attack, mode, steps, tuple(kept.tolist()), tuple(loss.tolist()), len(pairs))
+    return Strip(attack, difficulty, steps, tuple(kept.tolist()), tuple(loss.tolist()), len(pairs))
 
 
 def _stretched(values: Sequence[float], points: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -68,15 +68,15 @@ def _stretched(values: Sequence[float], points: int) -> np.ndarray[tuple[int], n
     return np.asarray(np.interp(np.linspace(0, 1, points), places, np.asarray(values, dtype=float)))
 
 
-def process(board: Board, store: Store, mode: str | None = None) -> list[Strip]:
+def process(board: Board, store: Store, difficulty: str | None = None) -> list[Strip]:
     """The data of :func:`draw_process` from the records behind a board: transferred attacks first, then white-box ones."""
-    mode = mode or board.modes[-1]
+    difficulty = difficulty or board.difficulties[-1]
     keys: dict[str, dict[str, None]] = {}
     for cell in sorted(board.cells, key=lambda cell: cell.knowledge == "white-box"):
-        if cell.mode == mode:
+        if cell.difficulty == difficulty:
             name = f"{cell.attack} (white-box)" if cell.knowledge == "white-box" else cell.attack
             own = keys.setdefault(name, {})
-            own.update({str(facts["attack"]): None for facts in cell.facts if "attack" in facts})
+            own.update({str(metadata["attack"]): None for metadata in cell.metadata if "attack" in metadata})
     order = {name: place for place, name in enumerate(board.attacks)}
     found = []
     for name, own in sorted(keys.items(), key=lambda item: order.get(item[0], len(order))):
@@ -84,9 +84,9 @@ def process(board: Board, store: Store, mode: str | None = None) -> list[Strip]:
         traces = [(result["loss"], result["kept"]) for result in results if result.get("steps")]
         if traces:
             steps = max(int(result["steps"]) for result in results)
-            found.append(strip(name, mode, steps, traces))
+            found.append(strip(name, difficulty, steps, traces))
     if not found:
-        raise DataError(f"no attack on '{mode}' of the board of {board.dataset} has steps to show")
+        raise DataError(f"no attack on '{difficulty}' of the board of {board.dataset} has steps to show")
     return found
 
 
@@ -117,5 +117,5 @@ def draw_process(data: Sequence[Strip], *, title: str | None = None) -> Figure:
         if image is not None:
             bar = figure.colorbar(image, ax=list(panels), location="bottom", shrink=0.5, aspect=40, pad=0.02)
             bar.set_label("targets that keep their clean label (%)")
-        figure.suptitle(title or f"Attack process, {data[0].mode}")
+        figure.suptitle(title or f"Attack process, {data[0].difficulty}")
         return figure

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from grb import catalogue
-from grb.errors import DataError
-from grb.evaluator.matrix import Board, Value
+from grb.errors import DataError, GRBError
+from grb.evaluator.board import Board, Estimate
+from grb.names import ModelName
 from grb.visualise import style
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Ranking:
 
     Args:
         dataset: Where it was measured.
-        mode: Difficulty.
+        difficulty: Difficulty.
         kind: Which models.
         names: The models.
         values: Their weighted accuracy.
@@ -32,10 +32,10 @@ class Ranking:
     """
 
     dataset: str
-    mode: str
+    difficulty: str
     kind: Kind
     names: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[Estimate, ...]
     places: tuple[tuple[int, int], ...]
 
 
@@ -45,26 +45,29 @@ def is_vanilla(name: str) -> bool:
     >>> is_vanilla("gcn"), is_vanilla("gcn+ln"), is_vanilla("r-gcn"), is_vanilla("gat-jaccard")
     (True, False, False, False)
     """
-    base = name.split("(")[0]
-    entry = catalogue.entries("model").get(base)
-    return entry is not None and not entry.target.startswith("grb.defense")
+    try:
+        return not ModelName.parse(name.split("(")[0]).is_defended
+    except GRBError:  # a submission under its own name
+        return False
 
 
-def ranking(board: Board, mode: str, kind: Kind = "all", *, top: int = 10) -> Ranking:
+def ranking(board: Board, difficulty: str, kind: Kind = "all", *, top: int = 10) -> Ranking:
     """The data of one panel of :func:`draw_rankings`: at most ``top`` models."""
-    from grb.evaluator.matrix import ranks
+    from grb.evaluator.board import ranks
 
-    own = board.by_defense.get(mode, {})
+    own = board.by_defense.get(difficulty, {})
     chosen = {
         name: values["weighted"]
         for name, values in own.items()
         if "weighted" in values and (kind == "all" or is_vanilla(name) == (kind == "vanilla"))
     }
     if not chosen:
-        raise DataError(f"the board of {board.dataset} has no {kind} models on '{mode}'")
+        raise DataError(f"the board of {board.dataset} has no {kind} models on '{difficulty}'")
     best = dict(sorted(chosen.items(), key=lambda item: (-item[1].mean, item[0]))[:top])
     places = ranks(best)
-    return Ranking(board.dataset, mode, kind, tuple(best), tuple(best.values()), tuple(places[name] for name in best))
+    return Ranking(
+        board.dataset, difficulty, kind, tuple(best), tuple(best.values()), tuple(places[name] for name in best)
+    )
 
 
 def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | None = None) -> Figure:
@@ -110,7 +113,7 @@ def _draw_ranking(axes: Axes, data: Ranking) -> None:
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.grid(axis="y", visible=False)
-    axes.set_title(f"{data.dataset}, {data.mode}")
+    axes.set_title(f"{data.dataset}, {data.difficulty}")
 
 
 def _place(places: tuple[int, int]) -> str:

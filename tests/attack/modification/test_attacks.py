@@ -266,7 +266,7 @@ def unrolled(a: Tensor, x: Tensor, y: Tensor, train: Tensor, attack: Metattack) 
     rows = torch.cat([op @ op @ x, torch.ones(len(a), 1, dtype=a.dtype)], dim=1)
     weight = torch.zeros(rows.shape[1], 3, dtype=a.dtype)
     speed, weights = torch.zeros_like(weight), []
-    for _ in range(attack.n_epoch):
+    for _ in range(attack.steps):
         error = torch.softmax(rows[train] @ weight, dim=1) - torch.eye(3, dtype=a.dtype)[y[train]]
         speed = attack.momentum * speed + rows[train].T @ error / len(train)
         weight = weight - attack.lr * speed
@@ -391,7 +391,7 @@ def test_attacks_by_name_have_the_threat_of_their_scenario() -> None:
     result = grb.run_attack("dice", None, dataset)
     assert result.budget["edges"] == int(0.05 * dataset.num_edges)
     assert scenario_of(lambda context, generator: None) == "injection"
-    assert build_attack("pr-bcd", "grb-cora") == PRBCD() and build_attack("prbcd", "x", iterations=3).n_epoch == 3  # type: ignore[attr-defined]
+    assert build_attack("pr-bcd", "grb-cora") == PRBCD() and build_attack("prbcd", "x", iterations=3).steps == 3  # type: ignore[attr-defined]
     assert build_attack("pgd-features", "grb-cora", iterations=7, step=0.5) == PGD(n_epoch=7, epsilon=0.5)
     with pytest.raises(DataError, match=r"n_edge_mod is a limit.*give threat=Modification"):
         build_attack("fga", "grb-cora", n_edge_mod=3)
@@ -420,7 +420,7 @@ def test_presets_of_modification() -> None:
         (NEA, {"window": 0}, "window is 0"),
         (NEA, {"estimate": "exact"}, "estimate is 'exact'"),
         (PGD, {"radius": -1.0}, "radius is -1.0"),
-        (PGD, {"epsilon": 0.0}, "epsilon is 0.0"),
+        (PGD, {"epsilon": 0.0}, "step_size is 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(maker: Any, options: dict[str, Any], sentence: str) -> None:

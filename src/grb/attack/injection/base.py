@@ -109,6 +109,7 @@ class Limits:
     feat_lim_max: float | None = None
 
     def threat(self) -> Injection:
+        """The threat model that the constructor's limits describe."""
         if (
             self.n_inject_max is None
             or self.n_edge_max is None

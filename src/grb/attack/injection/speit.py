@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from grb.attack.base import AttackContext
+from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, interconnected_edges, layered_edges, random_edges
 from grb.attack.injection.features import ClippedOptimiser, check_steps
@@ -21,6 +21,7 @@ Wiring = Literal["direct", "inter", "layers"]
 WIRINGS: dict[str, EdgeRule] = {"direct": random_edges, "inter": interconnected_edges, "layers": layered_edges}
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class SPEIT(Limits):
     r"""Random wiring, possibly through layers of injected nodes, and one strong feature optimisation.
@@ -32,10 +33,10 @@ class SPEIT(Limits):
 
     Args:
         lr: Learning rate; the preset's own if None (grb 0.01, kddcup 10).
-        n_epoch: Steps; the preset's own if None (grb 1000, kddcup 100).
+        steps: Number of steps; the preset's own if None (grb 1000, kddcup 100).
         preset: ``grb`` or ``kddcup``.
         wiring: ``direct``, ``inter`` (leftover edges among injected nodes) or ``layers``; the preset's own if None.
-        patience: Stop after so many steps without a lower accuracy of the attacked model; None never.
+        patience: Stop after this number of steps without a lower accuracy of the attacked model; None to never stop early.
 
     Differs from the published code: all limits hold in every wiring, and partners in the second layer are distinct.
 
@@ -44,7 +45,7 @@ class SPEIT(Limits):
     """
 
     lr: float | None = None
-    n_epoch: int | None = None
+    steps: int | None = None
     preset: Literal["grb", "kddcup"] = "grb"
     wiring: Wiring | None = None
     patience: int | None = None
@@ -55,12 +56,13 @@ class SPEIT(Limits):
             raise DataError(f"preset is {self.preset!r}, but 'grb' or 'kddcup' is needed")
         if self.wiring is not None and self.wiring not in WIRINGS:
             raise DataError(f"wiring is {self.wiring!r}, but one of {', '.join(WIRINGS)} is needed")
-        check_steps(lr=None if self.lr is None else float(self.lr), n_epoch=self.n_epoch, patience=self.patience)
+        check_steps(lr=None if self.lr is None else float(self.lr), steps=self.steps, patience=self.patience)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and optimise their features."""
         cup = self.preset == "kddcup"
         lr = self.lr or (10.0 if cup else 0.01)
-        steps = (100 if cup else 1000) if self.n_epoch is None else self.n_epoch
+        steps = (100 if cup else 1000) if self.steps is None else self.steps
 
         def optimiser(variables: list[Tensor]) -> torch.optim.Optimizer:
             if cup:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from grb.attack.base import AttackContext
+from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, defective_edges, random_edges, uniform_edges
 from grb.attack.injection.features import ClippedOptimiser, SmoothMap, check_steps
@@ -18,6 +18,7 @@ from grb.graph import GraphEdit
 RULES: dict[str, EdgeRule] = {"tdgia": defective_edges, "random": random_edges, "uniform": uniform_edges}
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class TDGIA(Limits):
     r"""Topological defectiveness chooses the edges, a bounded smooth map and a loss that spares lost nodes the features.
@@ -29,11 +30,11 @@ class TDGIA(Limits):
 
     Args:
         lr: Learning rate of Adam.
-        n_epoch: Steps in each round.
+        steps: Number of steps in each round.
         sequential_step: Share of the nodes injected in one round.
         inject_mode: ``tdgia``, ``random`` or ``uniform`` edges.
         opt: ``sin`` (the smooth map and loss) or ``clip`` (clipped features and cross-entropy).
-        patience: Stop a round after so many steps without a lower accuracy of the attacked model; None never.
+        patience: Stop a round after this number of steps without a lower accuracy of the attacked model; None for never.
 
     Differs from THUDM/grb: earlier batches really go on being optimised, an asymmetric range is respected, any number of
     nodes and targets terminates, and the edges are topological by default (its configurations use random ones).
@@ -43,7 +44,7 @@ class TDGIA(Limits):
     """
 
     lr: float = 0.01
-    n_epoch: int = 1000
+    steps: int = 1000
     sequential_step: float = 0.2
     inject_mode: Literal["tdgia", "random", "uniform"] = "tdgia"
     opt: Literal["sin", "clip"] = "sin"
@@ -51,7 +52,7 @@ class TDGIA(Limits):
     version = 1
 
     def __post_init__(self) -> None:
-        check_steps(lr=float(self.lr), n_epoch=self.n_epoch, patience=self.patience)
+        check_steps(lr=float(self.lr), steps=self.steps, patience=self.patience)
         if not 0 < self.sequential_step <= 1:
             raise DataError(f"sequential_step is {self.sequential_step}, but must be above 0 and at most 1")
         if self.inject_mode not in RULES:
@@ -60,11 +61,12 @@ class TDGIA(Limits):
             raise DataError(f"opt is {self.opt!r}, but 'sin' or 'clip' is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Inject batch after batch and optimise all injected features each time."""
         rule = SmoothMap if self.opt == "sin" else ClippedOptimiser
         return inject(
             context,
             edges=RULES[self.inject_mode],
-            features=rule(lambda variables: torch.optim.Adam(variables, lr=self.lr), self.n_epoch, self.patience),
+            features=rule(lambda variables: torch.optim.Adam(variables, lr=self.lr), self.steps, self.patience),
             loss=smooth if self.opt == "sin" else cross_entropy,
             share=self.sequential_step,
             generator=generator,

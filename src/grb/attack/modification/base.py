@@ -66,10 +66,12 @@ class SearchState:
 
     @property
     def may_add(self) -> bool:
+        """Whether edges may be added."""
         return "add" in self.kinds and "add" in self.threat.allow
 
     @property
     def may_drop(self) -> bool:
+        """Whether edges may be dropped."""
         return "drop" in self.kinds and "drop" in self.threat.allow
 
     @cached_property
@@ -151,13 +153,15 @@ class PairScores(Protocol):
 class Score(Protocol):
     """From the graph attacked so far to the scores of its pairs."""
 
-    def __call__(self, state: SearchState) -> PairScores: ...
+    def __call__(self, state: SearchState) -> PairScores:
+        """Scores of the pairs of the graph attacked so far."""
 
 
 class Pick(Protocol):
     """From a score to the flipped graph."""
 
-    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState: ...
+    def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        """The graph with the chosen pairs flipped."""
 
 
 def modify(context: AttackContext, *, score: Score, pick: Pick, generator: torch.Generator) -> GraphEdit:
@@ -205,6 +209,7 @@ class Limits:
     scenario: ClassVar[str] = "modification"
 
     def threat(self) -> Modification:
+        """The threat model that the constructor's limits describe."""
         if self.n_edge_mod is None:
             raise DataError("attack() needs n_edge_mod in the constructor")
         limits = None

@@ -39,6 +39,7 @@ class DICE(Limits):
             raise DataError(f"ratio_delete is {self.ratio_delete}, but 0 to 1 is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Drop edges inside classes and add pairs between them."""
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit

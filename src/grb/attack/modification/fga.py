@@ -44,5 +44,6 @@ class FGA(Limits):
             raise DataError(f"refresh is {self.refresh} and pool is {self.pool}, but both must be at least 1")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip pairs greedily by their gradients."""
         pick = Greedy(refresh=self.refresh, pool=self.pool, above=0.0, apart=True)
         return modify(context, score=ByGradient(context, self.loss), pick=pick, generator=generator)

@@ -35,10 +35,12 @@ class Gradient(Protocol):
     """Derivatives of one loss on one graph."""
 
     @property
-    def loss(self) -> float: ...
+    def loss(self) -> float:
+        """The loss at the current graph."""
 
     @property
-    def kept(self) -> float: ...
+    def kept(self) -> float:
+        """Fraction of targets that keep their clean label."""
 
     def of(self, pairs: Tensor) -> Tensor:
         """Of undirected pairs, [p] from [2, p]."""
@@ -88,6 +90,7 @@ class Victim:
 
     @property
     def closed_form(self) -> bool:
+        """Whether the gradient of every pair has a closed form, so that no pair has to be an edge."""
         return self.scalings is not None
 
     def logits(self, adj: Adjacency) -> Tensor:

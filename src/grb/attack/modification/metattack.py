@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from grb.attack.base import AttackContext
+from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.losses import Loss, masked_cross_entropy
 from grb.attack.modification.base import Limits, PairScores, SearchState, finished
 from grb.attack.modification.gradient import of_propagated
@@ -26,6 +26,7 @@ Order = Literal["exact", "first"]
 HOPS = 2
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class Metattack(Limits):
     r"""Poisoning by meta-gradients, without an n x n matrix.
@@ -38,7 +39,7 @@ class Metattack(Limits):
     it does.
 
     Args:
-        n_epoch: Training steps of the surrogate in each round.
+        steps: Number of training steps of the surrogate in each round.
         lr: Of that training; made smaller where the features are so large that the training would diverge.
         momentum: Of that training.
         goal: Whose loss is raised: ``self`` that of the targets with the labels that the surrogate gave them on the clean
@@ -54,7 +55,7 @@ class Metattack(Limits):
         Zügner and Günnemann, *Adversarial Attacks on Graph Neural Networks via Meta Learning*, ICLR 2019.
     """
 
-    n_epoch: int = 100
+    steps: int = 100
     lr: float = 0.1
     momentum: float = 0.9
     goal: Goal = "self"
@@ -71,7 +72,7 @@ class Metattack(Limits):
             if getattr(self, name) not in get_args(kind):
                 allowed = " or ".join(map(repr, get_args(kind)))
                 raise DataError(f"{name} is {getattr(self, name)!r}, but {allowed} is needed")
-        for name in ("n_epoch", "refresh", "snapshots"):
+        for name in ("steps", "refresh", "snapshots"):
             if getattr(self, name) < 1:
                 raise DataError(f"{name} is {getattr(self, name)}, but at least 1 is needed")
         if not self.lr > 0 or not 0 <= self.momentum < 1:
@@ -80,6 +81,7 @@ class Metattack(Limits):
             )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip pairs by the gradient through the surrogate's training."""
         state = SearchState.of(context, everywhere=True)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
@@ -134,15 +136,15 @@ class _MetaScore:
         rate = min(attack.lr, 2 / max(float(rows.detach().square().sum(1).mean()), 1e-12))
         if attack.order == "exact":
             # of every stretch only its beginning is kept, and the rest computed again on the way back
-            stretch = math.isqrt(attack.n_epoch - 1) + 1
-            for first in range(0, attack.n_epoch, stretch):
-                steps = min(stretch, attack.n_epoch - first)
+            stretch = math.isqrt(attack.steps - 1) + 1
+            for first in range(0, attack.steps, stretch):
+                steps = min(stretch, attack.steps - first)
                 weight, speed = checkpoint(self._steps, rows, weight, speed, rate, steps, use_reentrant=False)
             return [weight]
         kept = []
-        every = max(1, attack.n_epoch // attack.snapshots)
-        for first in range(0, attack.n_epoch, every):
-            steps = min(every, attack.n_epoch - first)
+        every = max(1, attack.steps // attack.snapshots)
+        for first in range(0, attack.steps, every):
+            steps = min(every, attack.steps - first)
             weight, speed = self._steps(rows.detach(), weight, speed, rate, steps)
             kept.append(weight)
         return kept

@@ -49,6 +49,7 @@ class NEA(Limits):
             raise DataError(f"estimate is {self.estimate!r}, but 'dense', 'fast' or None is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the pairs with the largest estimated loss of the embedding."""
         score = WalkResidual(self.window, self.dim, self.estimate)
         pick = Greedy(refresh=self.refresh or 2**62, pool=self.pool)
         return modify(context, score=score, pick=pick, generator=generator)

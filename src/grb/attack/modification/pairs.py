@@ -44,14 +44,17 @@ class PairSpace:
 
     @classmethod
     def everywhere(cls, n: int) -> PairSpace:
+        """All pairs of a graph with n nodes."""
         return cls(torch.arange(n), n)
 
     @property
     def n(self) -> int:
+        """Number of nodes."""
         return len(self.order)
 
     @property
     def count(self) -> int:
+        """Number of pairs."""
         return self.start(self.ends)
 
     @cached_property
@@ -62,6 +65,7 @@ class PairSpace:
         return places
 
     def start(self, row: int) -> int:
+        """Number of the first pair of a row."""
         return row * (2 * self.n - row - 1) // 2
 
     def _starts(self, rows: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grb.attack.base import Attack, AttackContext, clean_labels
+from grb.attack.base import Attack, AttackContext, accepts_paper_names, clean_labels
 from grb.attack.incremental import forward_of_features
 from grb.attack.injection.features import Objective, SignAscent, check_steps
 from grb.attack.losses import Loss, cross_entropy
@@ -23,6 +23,7 @@ from grb.graph import GraphEdit, dense
 MOST_PAIRS = 2**24
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class PGD(Limits):
     r"""Signed gradient steps on the features of some targets.
@@ -33,10 +34,10 @@ class PGD(Limits):
     are. The best iterate is kept.
 
     Args:
-        epsilon: Step.
-        n_epoch: Steps.
+        step_size: Size of one step.
+        steps: Number of steps.
         radius: Largest change of any feature, beside the threat model's range; None for no such limit.
-        patience: Stop after so many steps without a lower accuracy of the attacked model; None never.
+        patience: Stop after this number of steps without a lower accuracy of the attacked model; None to never stop early.
         loss: What is raised, per target.
         edges: A modification attack that changes edges first, such as ``RND()`` in THUDM/grb; None leaves them.
 
@@ -47,8 +48,8 @@ class PGD(Limits):
         Zheng et al., *Graph Robustness Benchmark*, NeurIPS 2021 Datasets and Benchmarks.
     """
 
-    epsilon: float = 0.01
-    n_epoch: int = 500
+    step_size: float = 0.01
+    steps: int = 500
     radius: float | None = None
     patience: int | None = None
     loss: Loss = cross_entropy
@@ -56,11 +57,12 @@ class PGD(Limits):
     version = 1
 
     def __post_init__(self) -> None:
-        check_steps(epsilon=float(self.epsilon), n_epoch=self.n_epoch, patience=self.patience)
+        check_steps(step_size=float(self.step_size), steps=self.steps, patience=self.patience)
         if self.radius is not None and not (math.isfinite(self.radius) and self.radius >= 0):
             raise DataError(f"radius is {self.radius}, but must be finite and not negative")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Change the features of some targets, after the edges if ``edges`` is given."""
         threat = context.modification
         edit = GraphEdit(n=context.graph.n) if self.edges is None else self.edges(context, generator=generator)
         count = min(int(threat.feature_nodes), len(context.targets))
@@ -77,7 +79,7 @@ class PGD(Limits):
         if not incremental:
             context.note("full forward pass in every step: the model has no stages")
         start = dense(context.graph.x)[nodes].clamp(*threat.feature_range)
-        rule = SignAscent(self.epsilon, self.n_epoch, patience=self.patience)
+        rule = SignAscent(self.step_size, self.steps, patience=self.patience)
         objective = Objective(forward, labels, self.loss, context.report)
         x = rule(objective, start, self._box(start, threat.feature_range), generator)
         return GraphEdit(n=edit.n, add=edit.add, drop=edit.drop, set_ids=nodes, set_x=x.detach())
@@ -89,6 +91,7 @@ class PGD(Limits):
         return (start - self.radius).clamp(*limits), (start + self.radius).clamp(*limits)
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class TopologyPGD(Limits):
     r"""Projected gradient ascent on all pairs with an end among the targets at once, for small graphs.
@@ -99,8 +102,8 @@ class TopologyPGD(Limits):
     and random roundings.
 
     Args:
-        epsilon: Step, relative to the budget.
-        n_epoch: Steps.
+        step_size: Size of one step, relative to the budget.
+        steps: Number of steps.
         max_final_samples: Roundings at the end, the heaviest pairs among them.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
 
@@ -108,18 +111,19 @@ class TopologyPGD(Limits):
         Xu et al., *Topology Attack and Defense for Graph Neural Networks: An Optimization Perspective*, IJCAI 2019.
     """
 
-    epsilon: float = 0.1
-    n_epoch: int = 200
+    step_size: float = 0.1
+    steps: int = 200
     max_final_samples: int = 20
     loss: Loss | None = None
     version = 1
 
     def __post_init__(self) -> None:
-        check_steps(epsilon=float(self.epsilon), n_epoch=self.n_epoch)
+        check_steps(step_size=float(self.step_size), steps=self.steps)
         if self.max_final_samples < 1:
             raise DataError(f"max_final_samples is {self.max_final_samples}, but at least 1 is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Optimise the weights of all pairs and round them."""
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
@@ -130,14 +134,14 @@ class TopologyPGD(Limits):
             )
 
         def rate(epoch: int) -> float:
-            return self.epsilon * state.left / math.sqrt(epoch + 1)
+            return self.step_size * state.left / math.sqrt(epoch + 1)
 
         return Search(
             context=context,
             victim=victim_of(context, self.loss),
             state=state,
             size=state.space.count,
-            epochs=self.n_epoch,
+            epochs=self.steps,
             resample=0,
             rate=rate,
             samples=self.max_final_samples,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from grb.attack.base import AttackContext
+from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.losses import Loss
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.relaxation import Search
@@ -22,21 +22,21 @@ class _Blocks(Limits):
     """What both have in common.
 
     Args:
-        n_epoch: Steps, or rounds.
+        steps: Number of steps or rounds.
         search_space_size: Pairs in a block; at least four times the budget is used.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
         everywhere: Look at all pairs, not only at those with an end among the targets.
     """
 
-    n_epoch: int = 125
+    steps: int = 125
     search_space_size: int = 500_000
     loss: Loss | None = None
     everywhere: bool = False
 
     def __post_init__(self) -> None:
-        if self.n_epoch < 1 or self.search_space_size < 1:
+        if self.steps < 1 or self.search_space_size < 1:
             raise DataError(
-                f"n_epoch is {self.n_epoch} and search_space_size is {self.search_space_size}, but must be at least 1"
+                f"steps is {self.steps} and search_space_size is {self.search_space_size}, but must be at least 1"
             )
 
     def _size(self, context: AttackContext, state: SearchState) -> int:
@@ -46,6 +46,7 @@ class _Blocks(Limits):
         return size
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class PRBCD(_Blocks):
     r"""Projected randomised block coordinate descent.
@@ -59,7 +60,7 @@ class PRBCD(_Blocks):
     :math:`O(E + \text{block})` beside the model's own.
 
     Args:
-        n_epoch: Steps.
+        steps: Number of steps.
         n_epoch_resampling: Share of the epochs in which the block changes.
         search_space_size: Pairs in the block; at least four times the budget is used.
         lr_factor: Step size; it is scaled by budget / nodes and falls once the block is kept.
@@ -86,11 +87,12 @@ class PRBCD(_Blocks):
             )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Optimise the weights of blocks of pairs and round them."""
         state = SearchState.of(context, everywhere=self.everywhere)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
         size = self._size(context, state)
-        resample = math.ceil(self.n_epoch_resampling * self.n_epoch)
+        resample = math.ceil(self.n_epoch_resampling * self.steps)
         spread = max(math.log2(state.space.count / size), 1.0)
         base = state.left / state.clean.n / 2 * self.lr_factor * spread
 
@@ -98,15 +100,16 @@ class PRBCD(_Blocks):
             return base / math.sqrt(max(0, epoch - resample) + 1)
 
         victim = victim_of(context, self.loss)
-        return Search(context, victim, state, size, self.n_epoch, resample, rate, self.max_final_samples, generator)()
+        return Search(context, victim, state, size, self.steps, resample, rate, self.max_final_samples, generator)()
 
 
+@accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
 class GRBCD(_Blocks):
     """Greedy randomised block coordinate descent: in every round the best pairs of a fresh random block are flipped.
 
     Args:
-        n_epoch: Rounds; each flips an equal share of the budget, one pair at least.
+        steps: Number of rounds; each flips an equal fraction of the budget, at least one pair.
         search_space_size: Pairs in a block; at least four times the budget is used.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
         everywhere: Look at all pairs, not only at those with an end among the targets.
@@ -118,8 +121,9 @@ class GRBCD(_Blocks):
     version = 1
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the best pairs of a new block in every round."""
         state = SearchState.of(context, everywhere=self.everywhere)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
-        pick = RandomBlocks(rounds=self.n_epoch, block=self._size(context, state), above=0.0)
+        pick = RandomBlocks(rounds=self.steps, block=self._size(context, state), above=0.0)
         return finished(context, pick(state, ByGradient(context, self.loss), generator))

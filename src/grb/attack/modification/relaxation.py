@@ -115,6 +115,7 @@ class Block:
 
     @classmethod
     def fresh(cls, numbers: Tensor) -> Block:
+        """A block of pairs whose weights are all zero."""
         zeros = torch.zeros(len(numbers))
         return cls(numbers, zeros, zeros)
 
@@ -146,6 +147,7 @@ class Search:
     generator: torch.Generator
 
     def __call__(self) -> GraphEdit:
+        """Run the search and round its weights to an edit."""
         block = Block.fresh(self._draw(self.size, None))
         if not len(block.numbers):
             return finished(self.context, self.state)

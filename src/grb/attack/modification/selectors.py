@@ -43,6 +43,7 @@ class TopK:
     pool: int = 2**24
 
     def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        """Flip the pairs with the highest scores."""
         return Greedy(refresh=max(state.left, 1), pool=self.pool)(state, score, generator)
 
 
@@ -63,6 +64,7 @@ class Greedy:
     apart: bool = False
 
     def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        """Flip pairs in rounds, with new scores in each."""
         salt = int(torch.randint(2**62, (1,), generator=generator))
         while state.left > 0:
             wanted = min(self.refresh, state.left)
@@ -90,6 +92,7 @@ class RandomBlocks:
     above: float = NEVER
 
     def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        """Flip the best pairs of random blocks."""
         salt = int(torch.randint(2**62, (1,), generator=generator))
         rounds = min(self.rounds, state.left)
         for place in range(rounds):
@@ -116,6 +119,7 @@ class Uniform:
     count: int | None = None
 
     def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
+        """Flip random pairs among those with a finite score."""
         wanted = state.left if self.count is None else min(self.count, state.left)
         salt = int(torch.randint(2**62, (1,), generator=generator))
         block = max(4 * wanted, 2**10)

@@ -53,6 +53,7 @@ class FilterChange:
     self_loops: bool = False
 
     def __call__(self, state: SearchState) -> PairScores:
+        """Scores by the change of the spectrum of the graph filter."""
         exact = self.estimate == "exact"
         made = _Traces.of(state.adj, self.self_loops, exact)
         # the change that counts is that from the clean graph, not from the last flip
@@ -150,6 +151,7 @@ class WalkResidual:
     estimate: Literal["dense", "fast"] | None = None
 
     def __call__(self, state: SearchState) -> PairScores:
+        """Scores by the change of the residual of random-walk embeddings."""
         dense = state.clean.n <= DENSE if self.estimate is None else self.estimate == "dense"
         make = _DenseResidual if dense else _FastResidual
         return make(state.adj, self.window, self.dim)

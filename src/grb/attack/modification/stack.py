@@ -45,5 +45,6 @@ class STACK(Limits):
             raise DataError(f"refresh is {self.refresh}, but at least 1 is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the pairs that change the graph filter most."""
         pick = Greedy(refresh=self.refresh or 2**62, pool=self.pool)
         return modify(context, score=FilterChange(self.estimate, self.self_loops), pick=pick, generator=generator)

@@ -59,6 +59,13 @@
     const by = cell[PAPER][0];
     return [mean - by, std, low === null ? null : low - by, high === null ? null : high - by, runs];
   }
+  // the paper's number for what the cells show; for points lost, its own clean score minus its score under attack
+  function paperOf(board, cell, metric) {
+    if (!cell[PAPER] || (metric !== "accuracy" && metric !== "drop")) return null;
+    if (metric === "accuracy") return cell[PAPER][0];
+    const clean = board.clean < 0 ? null : cellAt(boards.indexOf(board), board.clean, cell[DEFENSE], cell[MODE], 0);
+    return clean && clean[PAPER] ? clean[PAPER][0] - cell[PAPER][0] : null;
+  }
   const hasPaper = (board) => board.cells.some((cell) => cell[PAPER]);
   const show = (value, digits) => (state.metric === "difference" ? signed(value, digits) : fixed(value, digits));
   const spread = (value, digits) => (value[RUNS] > 1 ? "\u00b1" + fixed(value[STD], digits) : "");
@@ -144,7 +151,8 @@
     const cell = cellAt(state.board, column.attack, defense, state.mode, column.white);
     const value = valueOf(board, cell, state.metric);
     if (!cell || !value) return el("td", { class: "none", role: "gridcell", tabindex: "-1", "aria-label": "not measured" }, "\u2013");
-    const paper = cell[PAPER] ? el("small", { class: "paper" }, "paper " + fixed(cell[PAPER][0])) : null;
+    const printed = paperOf(board, cell, state.metric);
+    const paper = printed === null ? null : el("small", { class: "paper" }, "paper " + fixed(printed));
     const made = el("td", { class: "heat " + look(domain, value[MEAN]), role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" },
       el("b", null, show(value[MEAN])), " " + spread(value), paper);
     bar(made, domain, value);
@@ -247,7 +255,7 @@
       el("ul", null, ...board.flags.map((flag) => el("li", null, name(flag.text))))));
   }
   function drawLegend(domain) {
-    const label = METRICS.find(([key]) => key === state.metric)[1];
+    const label = METRICS.find(([key]) => key === state.metric)[1].replace("accuracy", boards[state.board].metric);
     const box = $("legend");
     if (!domain) { box.replaceChildren(label + ": nothing to show"); return; }
     const ramp = el("span", { class: "ramp", "aria-hidden": "true" });
@@ -547,7 +555,8 @@
     options($("dataset"), distinct(boards.map((each) => each.dataset)).map((each) => [each, each]), board.dataset);
     options($("scenario"), distinct(same.map(([each]) => each.scenario)).map((each) => [each, each]), board.scenario);
     options($("study"), studies.map(([each, at]) => [String(at), each.title]), String(state.board));
-    options($("metric"), METRICS.filter(([key]) => key !== "difference" || hasPaper(board)), state.metric);
+    const named = METRICS.map(([key, label]) => [key, label.replace("accuracy", board.metric)]);
+    options($("metric"), named.filter(([key]) => key !== "difference" || hasPaper(board)), state.metric);
     $("paper-label").hidden = !hasPaper(board);
     $("modes").replaceChildren(...board.modes.map((mode, at) => {
       const radio = el("input", { type: "radio", name: "mode", value: String(at) });

@@ -32,13 +32,16 @@ class ChebConv(Conv):
 
     @staticmethod
     def prepare(adj: Adjacency) -> Op:
+        """The normalised adjacency without self-loops."""
         return normalise.operator(adj, left=-0.5, right=-0.5, self_loops=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for linear in self.linears:
             linear.reset_parameters(generator)  # type: ignore[operator]
 
     def forward(self, h: Tensor, op: Op, first: Tensor) -> Tensor:
+        """New rows, [n, out]."""
         before, now = h, h
         out: Tensor = self.linears[0](h)
         for place, linear in enumerate(self.linears[1:], 1):

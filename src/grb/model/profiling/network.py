@@ -21,6 +21,7 @@ class Dense(Linear):
     """A linear map with torch's own initial weights, uniform up to one over the root of the inputs."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         bound = self.weight.shape[0] ** -0.5 if self.weight.shape[0] else 0.0
         for parameter in self.parameters(recurse=False):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
@@ -40,9 +41,11 @@ class Conv(nn.Module):
 
     @staticmethod
     def prepare(adj: Adjacency) -> Any:
+        """The operator that :meth:`forward` gets, made once per graph."""
         raise NotImplementedError
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         raise NotImplementedError
 
     def forward(self, h: Tensor, op: Any, first: Tensor) -> Tensor:
@@ -104,10 +107,12 @@ class ProfilingGNN(nn.Module):
             self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for layer in (self.first, *self.convs, *(self.norms or ()), self.hidden, self.last):
             layer.reset_parameters(generator)
 
     def prepare(self, adj: Adjacency) -> Any:
+        """The operator of the convolutions."""
         conv = self.convs[0]
         assert isinstance(conv, Conv)
         return conv.prepare(adj)
