@@ -15,7 +15,7 @@ import grb
 from grb.attack import AttackContext, run_attack
 from grb.attack.build import build_attack
 from grb.dataset import Dataset
-from grb.dataset.raw import thin
+from grb.dataset.raw_arrays import sparsify
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Adjacency, adjacency_from_edges, convert
 from grb.model.adapters import Wrapped, wrap
@@ -193,7 +193,7 @@ def test_self_loops_are_added_where_the_module_was_trained_with_them(dataset: Da
 
 
 def test_sparse_features_become_dense_once(dataset: Dataset) -> None:
-    sparse = thin(torch.eye(dataset.graph.n)[:, :100])
+    sparse = sparsify(torch.eye(dataset.graph.n)[:, :100])
     assert isinstance(sparse, CSR)
     model = wrap(made("GAT", 100, dataset.num_classes).eval())
     first = predict(model, dataset.graph.with_features(sparse))

@@ -11,7 +11,7 @@ import torch
 
 from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, load_dataset
-from grb.dataset.own import is_path
+from grb.dataset.registry import is_path
 from grb.errors import DataError
 from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
