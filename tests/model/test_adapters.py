@@ -143,7 +143,7 @@ def test_a_layer_with_a_cache_sees_the_edited_graph(dataset: Dataset) -> None:
 
 
 def test_what_cannot_be_wrapped_is_refused_in_one_sentence(dataset: Dataset) -> None:
-    with pytest.raises(DataError, match="does not tell how it takes a graph"):
+    with pytest.raises(DataError, match="does not show how it takes a graph"):
         wrap(nn.Linear(2, 2))
     with pytest.raises(GRBError, match="no style 'dgll'"):
         wrap(nn.Linear(2, 2), style="dgll")  # type: ignore[arg-type]
