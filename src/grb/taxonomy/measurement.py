@@ -14,7 +14,7 @@ FORMAT = 1
 TRAINING = "training."
 """Prefix of the columns of training settings in tables of runs."""
 SAME_IN_A_PROFILE = ("fingerprint", "model_version")
-"""Columns, beside the training settings, whose values all runs of one dataset and model must share."""
+"""Columns, in addition to the training settings, whose values all runs of one dataset and model must share."""
 SAME_IN_A_CELL = ("perturbation_method", "perturbation_version")
 """Columns whose values all runs of one dataset, model and perturbation must share."""
 
