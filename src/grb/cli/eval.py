@@ -103,7 +103,7 @@ def _load(file: Path, dataset: str | None, data_dir: Path | None) -> tuple[Graph
     from grb.trainer.checkpoint import load_model_with_meta
 
     model, meta = load_model_with_meta(file)
-    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
+    loaded, _ = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
     fingerprint = loaded.fingerprint()
     check_model(file, model, meta, loaded, fingerprint)
     return model, loaded, fingerprint
@@ -162,10 +162,10 @@ def trained_on(file: Path, meta: dict[str, Any]) -> str:
     return name
 
 
-def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> Dataset:
-    """The dataset with the split that models were trained on; with another one they may know the test labels."""
+def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> tuple[Dataset, int | None]:
+    """The dataset with the split that models were trained on, and its number; with another they may know test labels."""
     if dataset.scheme is None:
-        return dataset
+        return dataset, None
     found = {
         meta["split"] for meta in metas if isinstance(meta.get("split"), int) and meta.get("dataset") == dataset.name
     }
@@ -174,7 +174,8 @@ def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> Dataset:
         raise DataError(
             f"the models were trained on the splits {listed} of '{dataset.name}'; compare models of one split"
         )
-    return dataset.with_split(*found) if found else dataset
+    number = found.pop() if found else 0
+    return dataset.with_split(number), number
 
 
 def check_model(file: Path, model: GraphModel, meta: dict[str, Any], dataset: Dataset, fingerprint: str) -> None:

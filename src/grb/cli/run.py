@@ -54,12 +54,11 @@ def run(
       grb run grb-cora --shard 1/4
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
-    from grb.pipeline import plan_study
-    from grb.pipeline.submission import submissions
+    from grb.pipeline.cached_plan import cached_plan
 
     place = store_at(store)
     made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=difficulty)
-    whole = plan_study(made, submitted=submissions(place))
+    whole = cached_plan(made, submitted=place.submitted())
     study = run_options.part(whole, shard)
     limits = run_options.Resources(workers, timeout, memory, dask)
     if plan:

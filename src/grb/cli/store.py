@@ -290,7 +290,7 @@ def _write_runs(store: Store, to: Path) -> int:
 
 def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
     """Rows as the file's ending says; how many."""
-    from grb.graph.files import write_atomic
+    from grb.atomic import write_atomic
 
     if to.suffix == ".csv":
         import io

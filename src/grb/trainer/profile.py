@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grb.dataset.partition import Split
+from grb.dataset.splits import Split
 from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import evaluating

@@ -28,7 +28,7 @@ class ProfilingConfig:
     Args:
         model: Catalogue name or ``package.module:Class`` of the convolution.
         depth: Number of convolutions.
-        width: Number of hidden channels of every layer.
+        width: Width of every layer.
         batch_norm: Whether layers have one.
         lr: Adam's first learning rate.
         epochs: Maximum number of epochs.
@@ -36,7 +36,7 @@ class ProfilingConfig:
         eval_every: Epochs between two evaluations.
         schedule: ``plateau`` halves the rate when the validation loss stalls, ``cosine`` lets it fall to zero.
         plateau: Evaluations without a smaller validation loss after which the rate is halved.
-        patience: Number of epochs without a better validation AUROC after which to end; None to train for all, as the paper did.
+        patience: End after this number of epochs without a better validation AUROC; None trains for all, as the paper did.
         class_weights: Rare classes weigh more in the loss of every batch.
         options: More arguments of the convolution.
     """
