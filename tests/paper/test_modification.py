@@ -47,7 +47,7 @@ def board() -> dict[tuple[str, str, str], list[float]]:
     found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     with (RESULTS / "leaderboard-grb-cora-modification.csv").open() as stream:
         for row in csv.DictReader(stream):
-            found[row["attack"], row["defense"], row["mode"]].append(100 * float(row["accuracy"]))
+            found[row["attack"], row["defense"], row["difficulty"]].append(100 * float(row["accuracy"]))
     return found
 
 
