@@ -45,7 +45,9 @@ def made_up(defenses: int, attacks: int, repeats: int) -> Board:
         for repeat in range(count)
         for metadata in [made_up_facts(number, attack, difficulty, repeat)]
     ]
-    return board_from_runs(rows, dataset="made-up", scenario="injection", difficulties=MODES, meta={"recipe": "made-up"})
+    return board_from_runs(
+        rows, dataset="made-up", scenario="injection", difficulties=MODES, meta={"recipe": "made-up"}
+    )
 
 
 def made_up_facts(number: int, attack: str, difficulty: str, repeat: int) -> dict[str, object]:

@@ -63,12 +63,12 @@ def search(results: Results, dataset: grb.Dataset, arguments: argparse.Namespace
     )
     results.add(
         **own,
-        trials=len(found.tried),
-        pruned=sum(each.state == "pruned" for each in found.tried),
+        trials=len(found.trials),
+        pruned=sum(each.state == "pruned" for each in found.trials),
         epochs=arguments.epochs,
         validation=round(100 * (found.best.score or 0.0), 4),
         settings={name: value for name, value in found.settings.items() if name != "epochs"},
-        seconds=round(sum(each.seconds for each in found.tried), 1),
+        seconds=round(sum(each.seconds for each in found.trials), 1),
     )
 
 

@@ -30,6 +30,11 @@ def test_names_and_places_need_nothing_heavy(module: str) -> None:
     assert imported_after(f"import {module}") == set()
 
 
+def test_names_of_metrics_are_read_without_torch_and_without_running_code() -> None:
+    code = "from grb.metric.names import Metric; print(Metric.parse('no_such_module:thing'), Metric.parse('recall:1'))"
+    assert imported_after(code) <= {"numpy"}
+
+
 def test_training_needs_no_graph_library_and_no_plots() -> None:
     code = """
 import numpy as np, scipy.sparse as sp, grb

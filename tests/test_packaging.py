@@ -160,7 +160,7 @@ def test_sdist_and_wheel_install_in_a_clean_environment(tmp_path):
     assert str(tmp_path / "new") in where
     assert call(grb_command, "--version", env=home) == call(python, "-m", "grb", "--version", env=home)
     assert "grb-cora" in call(grb_command, "ls", "recipes", env=home)
-    call(grb_command, "taxonomy", "analyse", "--published", "transductive", "--draws", "9", env=home)
+    call(grb_command, "taxonomy", "analyse", "transductive", "--n-bootstrap", "9", env=home)
     call(grb_command, "reproduce", "synth-tiny", "--quick", "--store", "results", "--workers", "1", env=home)
     call(grb_command, "leaderboard", "build", "results", "-o", "page.html", env=home)
     assert "</html>" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,14 @@ def write_atomic(path: str | os.PathLike[str], content: bytes | Callable[[IO[byt
             raise _cannot_write(path, error) from None
         raise
     return path
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file that may be read; a pipe or a device, whose reading may never end, is refused."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise DataError(f"{path} is a pipe or a device, but a regular file is needed")
+    return found.st_size
 
 
 def _cannot_write(path: Path, error: OSError) -> DataError:

@@ -185,13 +185,7 @@ class Modification:
         return _to_dict(self)
 
     def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
-        """Refuse an edit beyond the limits, otherwise return the budget used; in a collection every graph has the limits.
-
-        Args:
-            graph: The graph before the attack.
-            edit: What the attack changes.
-            targets: Ids of the graphs under attack in a collection; None for all.
-        """
+        """Refuse an edit beyond the limits, as :meth:`Injection.check` does; otherwise return the budget used."""
         if graph.ptr is not None:
             return check_each(self, graph, edit, targets)
         _check_basis(graph, edit)

@@ -50,7 +50,7 @@ def test_unknown_names_are_refused() -> None:
         build_attack("fgsm", "grb-cora", iteration=3)
     assert "n_inject_max" not in str(refused.value)
     with pytest.raises(UnknownName, match="parameter of attack 'fgsm'.*Did you mean 'step_size'"):
-        build_attack("fgsm", "grb-cora", epsilom=1)
+        build_attack("fgsm", "grb-cora", step_sizes=1)
 
 
 def test_limits_belong_to_the_threat_model() -> None:

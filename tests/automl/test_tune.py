@@ -37,14 +37,14 @@ def dataset() -> Dataset:
 
 
 def values(found: TuningResult) -> list[tuple[Any, ...]]:
-    return [(dict(each.values), each.score, each.state) for each in found.tried]
+    return [(dict(each.values), each.score, each.state) for each in found.trials]
 
 
 def test_the_same_seed_finds_the_same_and_the_best_is_the_best(dataset: Dataset) -> None:
     options: dict[str, Any] = {"space": space_of(SMALL), "trials": 6, "epochs": 8}
     first, again = tune("gcn", dataset, **options), tune("gcn", dataset, **options)
-    assert values(first) == values(again) and len(first.tried) == 6
-    scores = [each.score for each in first.tried if each.score is not None]
+    assert values(first) == values(again) and len(first.trials) == 6
+    scores = [each.score for each in first.trials if each.score is not None]
     assert first.best.score == max(scores) and first.so_far[-1] == max(scores)
     assert values(first) != values(tune("gcn", dataset, **options, seed=1))
     model = grb.train("gcn", dataset, **first.settings)
@@ -89,7 +89,7 @@ def test_a_search_that_was_killed_is_resumed(dataset: Dataset, tmp_path: Path) -
 def test_bad_trainings_are_given_up(dataset: Dataset) -> None:
     space = space_of({"lr": {"choice": [1e-6, 0.05]}})
     found = tune("gcn", dataset, space=space, trials=16, epochs=60, sampler="random")
-    given_up = [each for each in found.tried if each.state == "pruned"]
+    given_up = [each for each in found.trials if each.state == "pruned"]
     assert given_up and all(each.values["lr"] == 1e-6 and each.score is None for each in given_up)
     assert found.best.values["lr"] == 0.05 and math.isclose(found.so_far[-1], found.best.score or 0)
 
@@ -98,7 +98,7 @@ def test_an_attack_is_tuned_to_be_strong(dataset: Dataset) -> None:
     model = grb.train("gcn", dataset, epochs=40)
     space = space_of({"step": {"choice": [1e-6, 0.1]}})
     found = tune("pgd", dataset, kind="attacks", space=space, trials=4, epochs=10, model=model, sampler="random")
-    by_step = {each.values["step"]: each.score for each in found.tried}
+    by_step = {each.values["step"]: each.score for each in found.trials}
     assert found.best.values["step"] == 0.1 and by_step[0.1] < by_step[1e-6]  # type: ignore[operator]
     with pytest.raises(DataError, match="give model="):
         tune("pgd", dataset, kind="attacks", trials=1)
@@ -188,7 +188,7 @@ def test_auto_trainer_as_in_the_benchmark(dataset: Dataset) -> None:
 def test_the_figure_shows_every_trial(dataset: Dataset) -> None:
     found = tune("gcn", dataset, space=space_of(SMALL), trials=3, epochs=3)
     data = search(found)
-    assert data.scores == tuple(each.score for each in found.tried) and set(data.values) == set(SMALL)
+    assert data.scores == tuple(each.score for each in found.trials) and set(data.values) == set(SMALL)
     figure = draw_search(data)
     assert len(figure.axes) == 1 + len(SMALL)
 

@@ -62,6 +62,15 @@ def test_metrics_are_chosen_by_name(grb, grb_json, checkpoint):
     assert done.exit_code == 2 and "Did you mean 'recall'?" in refusal(done)
 
 
+def test_a_custom_metric_is_shown_as_it_is(grb, checkpoint, tmp_path, monkeypatch):
+    (tmp_path / "my_metrics.py").write_text("def small(logits, decisions, labels):\n    return len(labels) / 1e6\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    lines = grb("eval", checkpoint, "--metrics", "my_metrics:small", "--difficulty", "full").stdout.splitlines()
+    targets = len(load_dataset("synth-tiny").test_ids("full"))
+    assert lines[0].endswith(": metrics in %, my_metrics:small as it is")
+    assert lines[4].split() == ["my_metrics:small", "clean", f"{targets / 1e6:.4g}"]
+
+
 def test_the_old_option_is_answered_with_the_new_spelling(grb, checkpoint):
     done = grb("eval", checkpoint, "--edit", "edit.npz")
     assert done.exit_code == 2

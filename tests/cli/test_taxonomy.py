@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from grb.taxonomy import published, read_profiles
+from grb.pipeline import DataRef, Job, Record, Spec, Store
+from grb.taxonomy import PerturbationInfo, ProfileMeasurement, published, read_profiles
 
 from .conftest import refusal
 
-FEW = ("--draws", "9")
+FEW = ("--n-bootstrap", "9")
 
 
 @pytest.fixture
@@ -35,6 +39,37 @@ def runs(tmp_path):
     return path
 
 
+def keep(store, dataset, perturbation, seed, auroc, *, model="gcn", version=1, **training):
+    """Write one profiling run into a store."""
+    settings = {"epochs": 300, "patience": None, "lr": 0.001, **training}
+    run = ProfileMeasurement(
+        dataset,
+        reference=dataset.lower(),
+        fingerprint="f",
+        task="graph",
+        split=seed,
+        perturbations=()
+        if perturbation == "-"
+        else (PerturbationInfo(perturbation.lower(), perturbation, {}, version),),
+        perturbation=perturbation,
+        model=model,
+        model_version=1,
+        seed=seed,
+        training=settings,
+        auroc=auroc,
+        val_auroc=auroc,
+        best_epoch=1,
+        epochs=2,
+        stopped="all epochs done",
+        parameters=10,
+        curve=(0.5, auroc),
+    )
+    method = {**settings, "version": version}
+    job = Job("profile", Spec(model, {"on": perturbation}), DataRef(dataset, "f"), method, seed=seed)
+    spent = {"cpu_seconds": 1.0, "peak_megabytes": 1.0}
+    store.write(Record(job.key, job, {}, {}, spent, run.to_dict()))
+
+
 def write(path, *rows):
     with path.open("w", newline="") as stream:
         csv.writer(stream).writerows(rows)
@@ -42,7 +77,7 @@ def write(path, *rows):
 
 
 def test_published_results_as_tables(grb):
-    done = grb("taxonomy", "analyse", "--published", "inductive", *FEW)
+    done = grb("taxonomy", "analyse", "inductive", *FEW)
     assert done.exit_code == 0, done.stderr
     shown = done.stdout
     assert shown.startswith("published inductive datasets, GCN: AUROC in % of the unperturbed dataset's\n")
@@ -54,22 +89,22 @@ def test_published_results_as_tables(grb):
 
 
 def test_published_results_as_json(grb_json, grb):
-    found = grb_json("taxonomy", "analyse", "--published", "transductive", *FEW)
+    found = grb_json("taxonomy", "analyse", "transductive", *FEW)
     assert found["groups"]["members"]["T-1"] == ["Actor", "DzEu", "WebKB-Cor", "WebKB-Wis"]
     assert found["known"]["agreement"] == 1.0 and found["written"] == []
     assert found["stability"]["agreement"]["3"]["average"] == pytest.approx(0.143, abs=5e-4)
-    assert json.loads(grb("--json", "taxonomy", "analyse", "--published", "transductive", *FEW).stdout) == found
+    assert json.loads(grb("--json", "taxonomy", "analyse", "transductive", *FEW).stdout) == found
 
 
 def test_another_model_of_the_published(grb_json):
-    found = grb_json("taxonomy", "analyse", "--published", "inductive", "--model", "gin", *FEW)
+    found = grb_json("taxonomy", "analyse", "inductive", "--model", "gin", *FEW)
     assert found["model"] == "GIN" and found["groups"]["cut"] == 3 and found["groups"]["joins"] == []
     assert found["known"]["agreement"] == pytest.approx(0.308, abs=5e-4)
 
 
 def test_everything_is_written_and_can_be_read_again(grb, tmp_path):
     out = tmp_path / "new" / "taxonomy"
-    done = grb("taxonomy", "analyse", "--published", "inductive", "-o", out, "--format", "svg", *FEW)
+    done = grb("taxonomy", "analyse", "inductive", "-o", out, "--format", "svg", *FEW)
     assert done.exit_code == 0, done.stderr
     names = {path.name for path in out.iterdir()}
     assert {f"{name}.svg" for name in ("heatmap", "pca", "correlation", "models", "stability", "classical")} <= names
@@ -105,7 +140,7 @@ def test_labels_and_joins_of_the_user(grb_json, runs, tmp_path):
     )
     found = grb_json("taxonomy", "analyse", runs, "--model", "gcn", "--labels", labels, "--groups", 2, *FEW)
     assert found["known"]["agreement"] == 1.0 and set(found["groups"]["members"]) == {"even", "odd"}
-    three = grb_json("taxonomy", "analyse", "--published", "inductive", "--groups", 4, "--join", "1+2", *FEW)
+    three = grb_json("taxonomy", "analyse", "inductive", "--groups", 4, "--merge-groups", "1+2", *FEW)
     assert three["groups"]["joins"] == [[1, 2]] and len(three["groups"]["members"]) == 3
 
 
@@ -145,21 +180,19 @@ def test_one_perturbation_gets_an_answer(grb, tmp_path):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ((), "no file was given; give the file of your results, or --published inductive"),
-        (("t.csv", "--published", "inductive"), "a file and --published were both given"),
-        (("--published", "inductiv"), "Did you mean 'inductive'?"),
-        (("--published", "inductive", "--model", "gat"), "no model 'gat'"),
-        (("--published", "inductive", "--join", "3,4"), "--join is '3,4', but two numbers of groups are needed"),
-        (("--published", "inductive", "--groups", "4", "--join", "1+3"), "groups 1 and 3 are not siblings"),
-        (("--published", "inductive", "--groups", "0"), "--groups is 0, but at least 1 is needed"),
-        (("--published", "inductive", "--groups", "30"), "30 groups were asked for, but 1 to 24 are possible"),
-        (("--published", "inductive", "--draws", "1"), "--draws is 1, but at least 2 are needed"),
-        (("--published", "inductive", "--seed", "-1"), "--seed is -1"),
-        (("--published", "inductive", "--saturated", "0"), "--saturated is 0"),
-        (("--published", "inductive", "--format", "gif"), "no format 'gif'"),
-        (("--published", "inductive", "--representatives", "2"), "2 representatives of 3 groups"),
+        ((), "there is no store at"),
+        (("inductiv",), "no file inductiv"),
+        (("inductive", "--model", "gat"), "no model 'gat'"),
+        (("inductive", "--merge-groups", "3,4"), "--merge-groups is '3,4', but two numbers of groups are needed"),
+        (("inductive", "--groups", "4", "--merge-groups", "1+3"), "groups 1 and 3 are not siblings"),
+        (("inductive", "--groups", "0"), "--groups is 0, but at least 1 is needed"),
+        (("inductive", "--groups", "30"), "30 groups were asked for, but 1 to 24 are possible"),
+        (("inductive", "--n-bootstrap", "1"), "--n-bootstrap is 1, but at least 2 are needed"),
+        (("inductive", "--seed", "-1"), "--seed is -1"),
+        (("inductive", "--format", "gif"), "no format 'gif'"),
+        (("inductive", "--representatives", "2"), "2 representatives of 3 groups"),
         (("gone.csv",), "no file gone.csv"),
-        (("gone.csv", "--kind", "wide"), "no kind of table 'wide'"),
+        (("inductive", "--against", "paper"), "no comparison 'paper'"),
         (("zero.csv",), "the AUROC of dataset 'a' under 'NoEdges' is 0"),
         (("nan.csv",), "no dataset has an AUROC of its unperturbed self"),
     ],
@@ -176,28 +209,24 @@ def test_refusals_are_one_sentence_and_leave_nothing_behind(grb, tmp_path, monke
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(grb, tmp_path):
     (tmp_path / "file").write_text("")
-    done = grb("taxonomy", "analyse", "--published", "inductive", "-o", tmp_path / "file" / "deep")
+    done = grb("taxonomy", "analyse", "inductive", "-o", tmp_path / "file" / "deep")
     assert done.exit_code == 2 and "is not a directory" in refusal(done)
 
 
 def test_help_shows_examples_and_no_verb_shows_help(grb):
     shown = grb("taxonomy", "analyse", "--help").stdout
-    assert "grb taxonomy analyse --published transductive" in shown
+    assert "grb taxonomy analyse transductive" in shown
     done = grb("taxonomy")
     assert done.exit_code == 0 and "analyse" in done.stdout
 
 
 def test_the_runs_of_a_store(grb_json, grb, runs, tmp_path):
     """The same runs as records of a store and as a file give the same profiles."""
-    from grb.pipeline import DataRef, Job, Record, Spec, Store
-
     store = Store(tmp_path / "store")
     with runs.open() as stream:
         for row in csv.DictReader(stream):
             seed = int(row["seed"])
-            job = Job("fit", Spec(row["model"], {"on": row["perturbation"]}), DataRef(row["dataset"], "f"), seed=seed)
-            result = {**row, "seed": seed, "auroc": float(row["auroc"])}
-            store.write(Record(job.key, job, result, {}, {"cpu_seconds": 1.0, "peak_megabytes": 1.0}))
+            keep(store, row["dataset"], row["perturbation"], seed, float(row["auroc"]), model=row["model"])
     found = grb_json("taxonomy", "analyse", str(store.path), "--model", "gin", *FEW)
     expected = grb_json("taxonomy", "analyse", str(runs), "--model", "gin", *FEW)
     rows = [found["datasets"].index(name) for name in expected["datasets"]]
@@ -208,3 +237,66 @@ def test_the_runs_of_a_store(grb_json, grb, runs, tmp_path):
 def test_a_store_without_runs_is_refused(grb, tmp_path):
     done = grb("taxonomy", "analyse", str(tmp_path), *FEW)
     assert done.exit_code == 2 and "has no run of a perturbed dataset" in refusal(done)
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A store with two trainings of different length: other seeds, so that nothing but the settings tells them apart."""
+    store = Store(tmp_path / "store")
+    for dataset in ("a", "b", "c"):
+        for name, score in (("-", 0.9), ("NoEdges", 0.6), ("NodeDeg", 0.7)):
+            for seed in (0, 1):
+                keep(store, dataset, name, seed, score)
+    for name, score in (("-", 0.5), ("NoEdges", 0.5), ("NodeDeg", 0.5)):
+        keep(store, "a", name, 2, score, epochs=5, patience=2)
+    return store
+
+
+def test_trainings_of_different_length_never_share_a_cell(grb, grb_json, mixed):
+    done = grb("taxonomy", "analyse", mixed.path, *FEW)
+    assert done.exit_code == 2
+    told = refusal(done)
+    assert "runs of a with gcn under 2 different settings" in told
+    assert "epochs=300 patience=none (6 runs)" in told and "epochs=5 patience=2 (3 runs)" in told
+    assert "--where epochs=300" in told
+    for against in ("published", "attacks"):
+        assert "--where epochs=300" in refusal(grb("taxonomy", "analyse", mixed.path, "--against", against))
+    long = grb_json("taxonomy", "analyse", mixed.path, "--where", "epochs=300", *FEW)
+    assert long["datasets"] == ["a", "b", "c"] and long["original"] == pytest.approx([0.9, 0.9, 0.9])
+    short = grb_json("taxonomy", "analyse", mixed.path, "--where", "patience=2", *FEW)
+    assert short["datasets"] == ["a"] and short["original"] == [0.5]
+    assert "no run of" in refusal(grb("taxonomy", "analyse", mixed.path, "--where", "epochs=7"))
+    assert "Did you mean 'epochs'?" in refusal(grb("taxonomy", "analyse", mixed.path, "--where", "epoch=5"))
+
+
+def test_an_exported_table_of_mixed_runs_is_refused_too(grb, mixed, tmp_path):
+    for name in ("runs.csv", "runs.jsonl"):
+        assert grb("store", "export", mixed.path, "-o", tmp_path / name).exit_code == 0
+        assert "--where epochs=300" in refusal(grb("taxonomy", "analyse", tmp_path / name))
+        done = grb("taxonomy", "analyse", tmp_path / name, "--where", "epochs=300", *FEW)
+        assert done.exit_code == 0, done.stderr
+
+
+def test_versions_of_a_perturbation_never_share_a_cell(grb, tmp_path):
+    store = Store(tmp_path / "store")
+    for seed in (0, 1):
+        keep(store, "a", "-", seed, 0.9)
+        keep(store, "a", "NoEdges", seed, 0.6, version=1 + seed)
+    told = refusal(grb("taxonomy", "analyse", store.path))
+    assert "runs of a under NoEdges" in told and "--where perturbation_version=" in told
+
+
+def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path):
+    code = (
+        "import sys\n"
+        "from grb.cli.app import app\n"
+        "try:\n"
+        f"    app(['taxonomy', 'analyse', {str(mixed.path)!r}, '--where', 'epochs=300', '--n-bootstrap', '9'])\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in ("GRB_DATA", "GRB_HOME")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "AUROC in % of the unperturbed dataset's" in done.stdout

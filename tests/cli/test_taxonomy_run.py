@@ -5,13 +5,14 @@ import json
 
 import pytest
 
-from grb.cli.taxonomy_run import numbers
+from grb.cli.taxonomy_run import parse_perturbation, parse_seeds
 from grb.errors import DataError
+from grb.pipeline import Spec
 
 from .conftest import refusal
 
 TINY = "made_collections:tiny_graphs"
-RUN = ("taxonomy", "run", "--datasets", TINY, "--epochs", 1, "--workers", 0)
+RUN = ("taxonomy", "run", TINY, "--epochs", 1, "--workers", 0)
 
 
 def test_run_resume_and_analyse(grb, grb_json, tmp_path):
@@ -52,7 +53,7 @@ def test_events_as_json_lines(grb, tmp_path):
         (("--models", ","), "--models is ','"),
         (("--models", "gcnn"), "no profiler 'gcnn'"),
         (("--shard", "3"), "--shard is '3'"),
-        (("--datasets", "flickr"), "dataset 'flickr' is not on this machine"),
+        (("flickr",), "dataset 'flickr' is not on this machine"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(grb, tmp_path, options, sentence):
@@ -62,7 +63,12 @@ def test_bad_input_is_one_sentence_and_writes_nothing(grb, tmp_path, options, se
 
 
 def test_numbers_of_runs():
-    assert (numbers("3"), numbers("0,4"), numbers(" 2-4 ")) == ([0, 1, 2], [0, 4], [2, 3, 4])
+    assert (parse_seeds("3"), parse_seeds("0,4"), parse_seeds(" 2-4 ")) == ([0, 1, 2], [0, 4], [2, 3, 4])
     for wrong in ("", "-1", "4-2", "1;2", "10000000"):
         with pytest.raises(DataError, match="--seeds is"):
-            numbers(wrong)
+            parse_seeds(wrong)
+
+
+def test_perturbations_of_the_command_line():
+    assert parse_perturbation(" RandFtrs@gtaxogym ") == Spec("RandFtrs", {"compat": "gtaxogym"})
+    assert parse_perturbation("original") is None

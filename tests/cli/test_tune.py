@@ -14,11 +14,12 @@ def test_tune_shows_settings_writes_a_recipe_and_figures(grb, tmp_path: Path) ->
     space = tmp_path / "space.yaml"
     space.write_text("lr: {choice: [0.01, 0.1]}")
     out = tmp_path / "tuned.yaml"
-    done = grb("tune", "gcn", *QUICK, "--space", space, "--recipe", out, "--figures", tmp_path)
+    done = grb("tune", "gcn", *QUICK, "--space", space, "-o", tmp_path)
     assert done.exit_code == 0, done.stderr
     assert "gcn" in done.stdout and "lr=" in done.stdout and "gcn 2/2" in done.stderr
     assert out.exists() and (tmp_path / "search-gcn.png").stat().st_size > 1000
-    assert grb("plan", out, "--store", tmp_path / "store").exit_code == 0
+    assert grb("run", out, "--plan", "--store", tmp_path / "store").exit_code == 0
+    assert "consecutive" in refusal(grb("tune", "gcn", *QUICK, "--seeds", "0,2"))
 
 
 def test_tune_as_json_resumes(grb_json, tmp_path: Path) -> None:
@@ -29,6 +30,6 @@ def test_tune_as_json_resumes(grb_json, tmp_path: Path) -> None:
 
 
 def test_bad_input(grb, tmp_path: Path) -> None:
-    assert "tpe or random" in refusal(grb("tune", "gcn", "--sampler", "grid"))
+    assert "searches use tpe" in refusal(grb("tune", "gcn", "--sampler", "grid"))
     assert "no dataset" in refusal(grb("tune", "gcn", "--dataset", "nothing"))
     assert "cannot read" in refusal(grb("tune", "gcn", "--dataset", "synth-tiny", "--space", tmp_path / "none.yaml"))

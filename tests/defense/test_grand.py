@@ -37,7 +37,7 @@ def test_evaluation_is_the_perceptron_on_averaged_powers() -> None:
 def test_dropped_nodes_keep_the_expectation_of_the_features(rate: float) -> None:
     model = grand(node_dropout=rate).train()
     use_generator(model, torch.Generator().manual_seed(1))
-    factors = torch.stack([model.node_dropout(torch.ones(400, 1)) for _ in range(200)])
+    factors = torch.stack([model.node_drop(torch.ones(400, 1)) for _ in range(200)])
     assert float(factors.mean()) == pytest.approx(1.0, abs=0.02)
     assert float((factors == 0).float().mean()) == pytest.approx(rate, abs=0.01)
 

@@ -125,6 +125,19 @@ def test_a_nan_counts_as_wrong_and_as_changed(dataset: Dataset, several: Dataset
         assert all(0 < found.values[name]["full"] < 1 for name in ("accuracy", "macro-f1", "auroc", "micro-recall"))
 
 
+def test_an_item_without_labels_is_wrong_and_changed_if_it_is_nan() -> None:
+    data = made(np.repeat([[0, 1, 0], [1, 0, 0]], N // 2, axis=0) * (np.arange(N) % 2)[:, None])
+    ids = data.test_ids("full")
+    empty = int(ids[(data.labels[ids] == 0).all(1)][0])
+    before = predict_checked(Said(-torch.ones(N, 3)), data.graph, data)
+    broken = -torch.ones(N, 3)
+    broken[empty] = math.nan
+    found = score(Said(broken), data, metrics="accuracy", difficulties=["full"], before=before)
+    right = (data.labels[ids] == 0).all(1) & (ids != empty)
+    assert torch.equal(found.correct["full"], right) and found.changed["full"] == pytest.approx(1 / len(ids))
+    assert found.values["accuracy"]["full"] == float(right.double().mean())
+
+
 def test_labels_of_a_nan_are_no_class(dataset: Dataset, several: Dataset) -> None:
     rows = torch.zeros(N, 3)
     rows[0, 1], rows[1, 2] = math.nan, 1.0

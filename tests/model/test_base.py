@@ -45,10 +45,10 @@ def test_predict_asks_in_evaluation_mode_without_gradients() -> None:
 def test_evaluating_restores_every_modules_own_mode() -> None:
     model = GCN(3, 2, [4], dropout=0.5)
     model.train()
-    model.dropout.eval()
+    model.drop.eval()
     with evaluating(model):
         assert not any(module.training for module in model.modules())
-    assert model.training and not model.dropout.training
+    assert model.training and not model.drop.training
     with pytest.raises(RuntimeError, match="inside"), evaluating(model):
         raise RuntimeError("inside")
     assert model.training and torch.is_grad_enabled()
@@ -94,7 +94,7 @@ def test_generator_reaches_every_dropout() -> None:
     use_generator(model, torch.Generator().manual_seed(0))
     assert torch.equal(first, model(graph().x, op))
     use_generator(model, None)
-    assert model.dropout.generator is None
+    assert model.drop.generator is None
 
 
 def test_stages_by_hand() -> None:

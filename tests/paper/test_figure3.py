@@ -39,4 +39,4 @@ def test_left_column_runs_as_printed() -> None:
     exec(compile(LEFT_COLUMN, "figure 3", "exec"), names)
     dataset, model, trainer = names["dataset"], names["model"], names["trainer"]
     assert trainer.evaluate(model) == trainer.evaluate(model, dataset.test_mask) > 0.75
-    assert dataset.mode == "easy" and model.dropout.p == 0.0 and not model.training
+    assert dataset.mode == "easy" and model.drop.p == 0.0 and not model.training

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from grb.cli.taxonomy_compare import as_markdown
 from grb.taxonomy import Comparison, Profiles, compare, read_profiles
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -26,7 +25,7 @@ def found(profiles: Profiles) -> Comparison:
 
 def test_the_page_is_what_the_command_prints(found: Comparison) -> None:
     page = (RESULTS / "taxonomy.md").read_text(encoding="utf-8")
-    assert as_markdown(found) in page
+    assert found.to_markdown() in page
 
 
 def test_profiles_go_with_the_published_ones(profiles: Profiles) -> None:

@@ -74,7 +74,7 @@ def test_the_records_are_those_of_this_process(study: Study, store: Store, addre
 
 
 def test_profiles_of_the_taxonomy_are_those_of_this_process(address: str, tmp_path: Path) -> None:
-    command = ["taxonomy", "run", "--datasets", "made_collections:tiny_graphs", "--epochs", "2", "--seeds", "2"]
+    command = ["taxonomy", "run", "made_collections:tiny_graphs", "--epochs", "2", "--seeds", "2"]
     command += ["--perturbations", "NoEdges,RandRewire"]
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     for own, place in ((here, ("--workers", "0")), (there, ("--dask", address))):

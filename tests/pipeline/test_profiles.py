@@ -7,14 +7,15 @@ import pytest
 
 from grb.errors import DataError, GRBError
 from grb.evaluator.board import CLEAN
-from grb.pipeline import DataRef, Job, Limits, Spec, Store, plan_study, run
+from grb.pipeline import DataRef, Job, Limits, Spec, Store, Study, build_board, plan_study, run
+from grb.pipeline.estimate import seconds_of
 from grb.pipeline.profile_job import column, perturb
-from grb.pipeline.profiles import ProfileStudy, Profiling, parse_perturbation, plan_profiles
+from grb.pipeline.profiles import Profiling, plan_profiles
 from grb.pipeline.recipe import parse_recipe
 from grb.pipeline.rerun import rerun
 from grb.pipeline.worker import Worker
+from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from made_collections import tiny_graphs
-from pipeline.parts import board_of
 
 TINY = "made_collections:tiny_graphs"
 FAST = {"epochs": 4, "width": 8, "lr": 0.05}
@@ -26,7 +27,7 @@ def asked(**changes) -> Profiling:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory) -> tuple[ProfileStudy, Store]:
+def done(tmp_path_factory) -> tuple[Study, Store]:
     study, store = plan_profiles(asked()), Store(tmp_path_factory.mktemp("profiles") / "store")
     outcome = run(study.jobs.values(), store, limits=Limits(workers=0))
     assert outcome.complete and outcome.done == 6
@@ -35,11 +36,22 @@ def done(tmp_path_factory) -> tuple[ProfileStudy, Store]:
 
 def test_every_run_of_every_perturbation_and_of_the_original_is_a_record(done) -> None:
     study, store = done
-    results = [store.read(key).result for key in study.jobs]
+    results = [store.read(key).measurement for key in study.jobs]
     cells = sorted((row["dataset"], row["model"], row["perturbation"], row["seed"]) for row in results)
     assert cells == [("tiny-graphs", "gcn", name, seed) for name in ("-", "NoEdges", "RandFtrs") for seed in (0, 1)]
     assert all(0 <= row["auroc"] <= 1 and row["epochs"] == 4 and len(row["curve"]) == 4 for row in results)
     assert len({row["auroc"] for row in results}) > 1
+
+
+def test_a_record_says_all_that_an_analysis_needs(done) -> None:
+    study, store = done
+    key, job = next((key, job) for key, job in study.jobs.items() if job.data.perturbations and job.seed == 1)
+    run = ProfileMeasurement.from_dict(store.read(key).measurement)
+    assert (run.reference, run.fingerprint, run.seed) == (TINY, job.data.fingerprint, 1)
+    assert run.perturbations == (PerturbationInfo("noedges", "NoEdges", {}, 1),) and run.perturbation == "NoEdges"
+    known = {"epochs": 4, "width": 8, "lr": 0.05, "patience": None, "depth": 5, "batch": 64, "batch_norm": True}
+    assert {name: run.training[name] for name in known} == known
+    assert {"schedule", "plateau", "eval_every", "class_weights"} <= set(run.training)
 
 
 def test_running_again_computes_nothing(done) -> None:
@@ -67,11 +79,11 @@ def test_shards_hold_every_job_once(done) -> None:
 
 def test_seconds_are_measured_where_the_store_has_the_like(done, tmp_path) -> None:
     study, store = done
-    more = plan_profiles(asked(seeds=[0, 1, 2]))
-    assert len(more.seconds(store)) == 3
+    more = seconds_of(plan_profiles(asked(seeds=[0, 1, 2])), store)
+    assert len(more) == 3
     measured = [store.read(key).provenance["cpu_seconds"] for key in study.jobs]
-    assert min(measured) <= next(iter(more.seconds(store).values())) <= max(measured)
-    assert all(value > 0 for value in study.seconds(Store(tmp_path / "new")).values())
+    assert min(measured) <= next(iter(more.values())) <= max(measured)
+    assert all(value > 0 for value in seconds_of(study, Store(tmp_path / "new")).values())
 
 
 def test_the_paper_s_perturbations_are_thirteen_for_collections_and_eleven_for_one_graph() -> None:
@@ -110,8 +122,6 @@ def test_names_of_columns() -> None:
     assert column(()) == "-"
     assert column((Spec("frag-k2"),)) == "Frag-k2"
     assert column((Spec("randftrs", {"compat": "gtaxogym"}),)) == "RandFtrs (gtaxogym)"
-    assert parse_perturbation(" RandFtrs@gtaxogym ") == Spec("RandFtrs", {"compat": "gtaxogym"})
-    assert parse_perturbation("original") is None
 
 
 def test_the_paper_s_names_become_columns_of_the_analysis(done) -> None:
@@ -119,7 +129,8 @@ def test_the_paper_s_names_become_columns_of_the_analysis(done) -> None:
 
     _, store = done
     # four test graphs may give an AUROC of 0, which has no ratio
-    rows = [{**record.result, "auroc": max(record.result["auroc"], 0.1)} for record in store.records()]
+    rows = [ProfileMeasurement.from_dict(record.measurement).to_row() for record in store.records()]
+    rows = [{**row, "auroc": max(row["auroc"], 0.1)} for row in rows]
     profiles = from_rows(rows, store.path)["gcn"]
     assert profiles.datasets == ("tiny-graphs",) and set(profiles.perturbations) == {"RandFtrs", "NoEdges"}
 
@@ -164,7 +175,7 @@ def test_perturbations_are_columns_of_the_robustness_leaderboard(tmp_path) -> No
     # two victims: clean, one draw of what is not random, two of what is
     assert len(scores) == 2 * (1 + 1 + 2)
     assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
-    found = board_of(study, store)
+    (found,) = build_board(study, store)
     assert {cell.attack for cell in found.cells} == {CLEAN, "NoEdges", "DropEdges"}
     accuracy = {(cell.attack, cell.defense): cell.score.mean for cell in found.cells if cell.difficulty == "full"}
     assert accuracy["NoEdges", "mlp"] == accuracy[CLEAN, "mlp"]  # it sees no edges anyway

@@ -7,7 +7,7 @@ import pytest
 
 from grb import taxonomy
 from grb.errors import DataError
-from grb.taxonomy import Profiles, analyse, analyse_published, as_dict, from_auroc, from_runs, published
+from grb.taxonomy import Analysis, Profiles, analyse, analyse_published, from_auroc, from_runs, published
 
 
 @pytest.fixture(scope="module", params=taxonomy.PUBLISHED)
@@ -31,9 +31,11 @@ def test_the_report_says_that_the_published_groups_are_fragile(result):
 
 
 def test_dict_is_json_and_holds_what_the_docstring_promises(result):
-    found = json.loads(json.dumps(as_dict(result), allow_nan=False))
+    found = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     promised = [
-        line.split()[0] for line in as_dict.__doc__.splitlines() if line.startswith("        ") and line[8:9].isalpha()
+        line.split()[0]
+        for line in Analysis.to_dict.__doc__.splitlines()
+        if line.startswith(12 * " ") and line[12:13].isalpha()
     ]
     assert set(found) == {name.strip(",") for name in promised if name != "draws,"} | {"draws", "seed"}
     d, p = len(found["datasets"]), len(found["perturbations"])
@@ -49,7 +51,7 @@ def test_dict_is_json_and_holds_what_the_docstring_promises(result):
 
 def test_equal_seeds_give_equal_results_and_others_other_shuffles():
     profiles = published("transductive").profiles
-    first, second, third = (as_dict(analyse(profiles, draws=9, seed=seed)) for seed in (1, 1, 2))
+    first, second, third = (analyse(profiles, draws=9, seed=seed).to_dict() for seed in (1, 1, 2))
     assert first == second
     assert first["stability"]["permutation"] != third["stability"]["permutation"]
 
@@ -70,7 +72,7 @@ def runs(deviation=0.01):
 def test_runs_give_intervals_a_seed_study_and_a_bootstrap():
     found = analyse(runs(), groups=2, draws=40)
     assert found.groups["d0"] == found.groups["d2"] != found.groups["d1"]
-    plain = as_dict(found)
+    plain = found.to_dict()
     low, high = np.array(plain["interval"]["low"]), np.array(plain["interval"]["high"])
     assert ((low <= found.profiles.values) & (found.profiles.values <= high)).mean() > 0.9
     assert {row["perturbation"] for row in plain["seeds"]} == {"Frag-k1"} and len(plain["seeds"]) == 8
@@ -95,7 +97,7 @@ def test_missing_cells_follow_the_rule_and_are_told():
     assert "FullyConn" not in found.profiles.perturbations
     assert found.given.missing == [("D&D", "FullyConn")]
     assert "left out, because a cell is missing: FullyConn" in found.notes
-    plain = as_dict(found)
+    plain = found.to_dict()
     assert plain["log2_ratio"][3][8] is None and plain["missing"] == [["D&D", "FullyConn"]]
     assert "D&D" not in analyse(given, missing="drop-datasets", draws=9).profiles.datasets
     assert analyse(given, missing="mean", draws=9).profiles.values.shape == (24, 13)
@@ -103,7 +105,7 @@ def test_missing_cells_follow_the_rule_and_are_told():
 
 def test_one_dataset_has_a_profile_and_nothing_else():
     found = analyse(from_auroc(["a"], ["x", "y"], [0.8], [[0.4, 0.8]]), draws=9)
-    plain = as_dict(found)
+    plain = found.to_dict()
     assert plain["log2_ratio"] == [[-1.0, 0.0]]
     assert plain["tree"] is plain["pca"] is plain["stability"] is plain["representatives"] is None
     assert plain["groups"]["members"] == {}
@@ -128,7 +130,7 @@ def test_equal_profiles_are_one_group_and_the_notes_say_so():
 def test_two_datasets():
     found = analyse(from_auroc(["a", "b"], ["x", "y"], [0.9, 0.8], [[0.8, 0.7], [0.5, 0.8]]), draws=9)
     assert found.tree is not None and len(found.components.explained) == 1
-    json.dumps(as_dict(found), allow_nan=False)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(

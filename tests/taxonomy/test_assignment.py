@@ -20,7 +20,7 @@ def leave_one_out(kind: str, **settings) -> tuple[int, int]:
     reference = published(kind)
     near = found = 0
     for name in reference.profiles.datasets:
-        own = assign(reference.profiles.row(name), reference, without=name, draws=20, **settings)
+        own = assign(reference.profiles.row(name), reference, exclude=name, draws=20, **settings)
         near += own.nearest.group == reference.groups[name]
         found += own.group == reference.groups[name]
     return near, found
@@ -36,7 +36,7 @@ def test_a_dataset_is_its_own_nearest_neighbour_unless_left_out() -> None:
     row = published("transductive").profiles.row("Actor")
     same = assign(row, "transductive", draws=10)
     assert same.nearest == ("Actor", "T-1", 0.0, 1.0) and same.probability["T-1"] == 1.0
-    without = assign(row, "transductive", without="Actor", draws=10)
+    without = assign(row, "transductive", exclude="Actor", draws=10)
     assert without.nearest.dataset == "DzEu" and "Actor" not in [each.dataset for each in without.neighbours]
 
 
@@ -54,7 +54,7 @@ def test_distances_are_euclidean_over_what_both_sides_have() -> None:
 
 def test_the_group_is_a_vote_of_the_nearest_by_inverse_distance() -> None:
     reference = published("inductive")
-    found = assign(reference.profiles.row("NCI1"), reference, without="NCI1", draws=5)
+    found = assign(reference.profiles.row("NCI1"), reference, exclude="NCI1", draws=5)
     weights: dict[str, float] = {}
     for each in found.neighbours[:VOTES]:
         weights[each.group] = weights.get(each.group, 0.0) + 1 / each.distance
@@ -63,7 +63,7 @@ def test_the_group_is_a_vote_of_the_nearest_by_inverse_distance() -> None:
 
 def test_probabilities_are_shares_of_draws_and_follow_the_seed() -> None:
     row = published("inductive").profiles.row("Synthie")
-    one, again, other = (assign(row, "inductive", without="Synthie", draws=300, seed=seed) for seed in (0, 0, 1))
+    one, again, other = (assign(row, "inductive", exclude="Synthie", draws=300, seed=seed) for seed in (0, 0, 1))
     assert one.probability == again.probability != other.probability
     assert sum(one.probability.values()) == pytest.approx(1) == sum(each.nearest for each in one.neighbours)
     assert 0.5 < one.probability["I-2"] < 0.9  # nobody is sure about Synthie
@@ -71,9 +71,9 @@ def test_probabilities_are_shares_of_draws_and_follow_the_seed() -> None:
 
 def test_uncertain_results_make_the_group_less_sure() -> None:
     row = published("inductive").profiles.row("ENZYMES")
-    sure = assign(row, "inductive", without="ENZYMES", draws=300)
+    sure = assign(row, "inductive", exclude="ENZYMES", draws=300)
     errors = dict.fromkeys(row, 0.5)
-    unsure = assign(row, "inductive", without="ENZYMES", errors=errors, draws=300)
+    unsure = assign(row, "inductive", exclude="ENZYMES", errors=errors, draws=300)
     assert sure.probability["I-1"] > 0.95 > unsure.probability["I-1"]
 
 
@@ -87,21 +87,21 @@ def test_runs_are_resampled_where_they_are_known() -> None:
             rows += [("mine", name, seed, 0.66 * 2**value + noise * rng.normal()) for seed in range(5)]
         return from_runs(rows)
 
-    still, shaky = (assign(runs(noise), "transductive", without="Actor", draws=200) for noise in (0.0, 0.06))
+    still, shaky = (assign(runs(noise), "transductive", exclude="Actor", draws=200) for noise in (0.0, 0.06))
     assert still.dataset == "mine" and still.nearest.dataset == "DzEu"
     assert still.nearest.nearest > shaky.nearest.nearest
-    assert any("0.66" in sentence for sentence in still.words)  # the unperturbed AUROC came with them
+    assert any("0.66" in sentence for sentence in still.sentences)  # the unperturbed AUROC came with them
 
 
 def test_one_of_several_profiles_is_chosen_by_name() -> None:
     many = published("transductive").profiles
-    assert assign(many, "transductive", dataset="Github", without="Github", draws=5).nearest.dataset == "Am-Phot"
+    assert assign(many, "transductive", dataset="Github", exclude="Github", draws=5).nearest.dataset == "Am-Phot"
     with pytest.raises(DataError, match="profiles are of 25 datasets; say which"):
         assign(many, "transductive")
 
 
 def test_what_sets_a_dataset_apart_is_named() -> None:
-    found = assign(published("inductive").profiles.row("ENZYMES"), "inductive", dataset="ENZYMES", without="ENZYMES")
+    found = assign(published("inductive").profiles.row("ENZYMES"), "inductive", dataset="ENZYMES", exclude="ENZYMES")
     assert [mark.perturbation for mark in found.apart][:3] == ["MidPass", "HighPass", "NoNodeFtrs"]
     text = found.text()
     assert text.startswith("ENZYMES belongs to I-1") and "Features matter much: without them 58 %" in text
@@ -110,21 +110,21 @@ def test_what_sets_a_dataset_apart_is_named() -> None:
 
 def test_a_dataset_like_none_is_said_to_fit_nowhere() -> None:
     row = published("inductive").profiles.row("CLUSTER")
-    assert any("fits nowhere well" in note for note in assign(row, "inductive", without="CLUSTER", draws=5).notes)
+    assert any("fits nowhere well" in note for note in assign(row, "inductive", exclude="CLUSTER", draws=5).notes)
     usual = published("inductive").profiles.row("D&D")
-    assert assign(usual, "inductive", without="D&D", draws=5).notes == ()
+    assert assign(usual, "inductive", exclude="D&D", draws=5).notes == ()
 
 
 def test_everything_is_plain_values_for_json() -> None:
-    found = assign(published("transductive").profiles.row("Flickr"), "transductive", without="Flickr", draws=5)
-    as_json = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    found = assign(published("transductive").profiles.row("Flickr"), "transductive", exclude="Flickr", draws=5)
+    as_json = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert as_json["group"] == found.group and len(as_json["neighbours"]) == 24
     assert as_json["neighbours"] == found.rows()
 
 
 def test_it_is_shown_as_words_and_tables(capsys: pytest.CaptureFixture[str]) -> None:
     row = published("inductive").profiles.row("PROTEINS")
-    show(assign({**row, "NoEdges": float("nan")}, "inductive", dataset="mine", without="PROTEINS", draws=20))
+    show(assign({**row, "NoEdges": float("nan")}, "inductive", dataset="mine", exclude="PROTEINS", draws=20))
     shown = capsys.readouterr()
     assert "mine belongs to I-2" in shown.out and "D&D" in shown.out and "deviations" in shown.out
     assert "note: not compared" in shown.err and "NoEdges" in shown.err
@@ -140,7 +140,7 @@ def test_what_cannot_be_placed_is_refused_in_one_sentence() -> None:
     with pytest.raises(DataError, match="error under 'NoEdges' is -1"):
         assign({"NoEdges": 0.0, "NodeDeg": 0.0}, "inductive", errors={"NoEdges": -1})
     with pytest.raises(UnknownName, match=r"published dataset 'Actr'. Did you mean 'Actor'\?"):
-        assign({"NoEdges": 0.0, "NodeDeg": 0.0}, "transductive", without="Actr")
+        assign({"NoEdges": 0.0, "NodeDeg": 0.0}, "transductive", exclude="Actr")
     with pytest.raises(UnknownName, match="published model 'GAT'"):
         assign({"NoEdges": 0.0, "NodeDeg": 0.0}, "transductive", model="GAT")
     with pytest.raises(UnknownName, match="published taxonomy 'both'"):

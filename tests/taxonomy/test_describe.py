@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from grb.errors import UnknownName
-from grb.taxonomy import meaning, profile_in_words, published
+from grb.taxonomy import describe_profile, meaning, published
 
 
 def test_every_published_group_has_a_meaning() -> None:
@@ -16,7 +16,7 @@ def test_every_published_group_has_a_meaning() -> None:
 
 def words(**ratios: float) -> str:
     named = {name.replace("_", "-"): value for name, value in ratios.items()}
-    return " ".join(profile_in_words(named))
+    return " ".join(describe_profile(named))
 
 
 def test_features_are_said_to_matter_by_what_is_left_without_them() -> None:
@@ -47,6 +47,6 @@ def test_frequencies_tell_whether_neighbours_are_alike() -> None:
 
 
 def test_a_model_that_guesses_has_no_profile_to_speak_of() -> None:
-    assert "hardly beats guessing" in profile_in_words({}, 0.55)[0]
-    assert "guessing would leave 56 % of it" in profile_in_words({}, 0.9)[0]
-    assert profile_in_words({}) == []
+    assert "hardly beats guessing" in describe_profile({}, 0.55)[0]
+    assert "guessing would leave 56 % of it" in describe_profile({}, 0.9)[0]
+    assert describe_profile({}) == []

@@ -251,7 +251,7 @@ def test_loss_that_is_not_finite_is_one_sentence_with_advice() -> None:
 
     with pytest.raises(TrainingError, match=r"became nan in epoch 0; try a smaller learning rate"):
         run(model, dataset().defender_view(), loss=explode)
-    assert model.dropout.generator is None
+    assert model.drop.generator is None
     with pytest.raises(TrainingError, match="learning rate"):
         run(network(), dataset().defender_view(), lr=1e30, epochs=20)
 

@@ -82,7 +82,7 @@ def test_test_graphs_have_no_say_in_training() -> None:
 
 
 def test_stopping_early_is_said() -> None:
-    done = run(told_apart(), profiler("gcn", collection=True, width=8, epochs=50, stop_after=2, lr=1e-6))
+    done = run(told_apart(), profiler("gcn", collection=True, width=8, epochs=50, patience=2, lr=1e-6))
     assert done.epochs == done.best_epoch + 3 < 50
     assert done.stopped == "no better validation AUROC for 2 epochs"
     assert run(told_apart()).stopped == "all epochs done"

@@ -55,14 +55,14 @@ def test_dropout_is_for_this_run_alone(dataset: Dataset) -> None:
     model, adam = made(dataset, dropout=0.25)
     rates: list[float] = []
     trainer = Trainer(dataset, adam)
-    trainer.train(model, 2, dropout=0.5, on_epoch=lambda epoch: rates.append(model.dropout.p))
-    trainer.train(model, 1, on_epoch=lambda epoch: rates.append(model.dropout.p))
-    assert rates == [0.5, 0.5, 0.25] and model.dropout.p == 0.25
+    trainer.train(model, 2, dropout=0.5, on_epoch=lambda epoch: rates.append(model.drop.p))
+    trainer.train(model, 1, on_epoch=lambda epoch: rates.append(model.drop.p))
+    assert rates == [0.5, 0.5, 0.25] and model.drop.p == 0.25
 
     broken = Trainer(dataset, adam, loss=lambda logits, y: logits.sum() * float("nan"))
     with pytest.raises(TrainingError):
         broken.train(model, 2, dropout=0.75)
-    assert model.dropout.p == 0.25
+    assert model.drop.p == 0.25
     with pytest.raises(DataError, match="dropout"):
         trainer.train(model, 2, dropout=1.0)
 

@@ -27,7 +27,7 @@ LOOK = 20
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial: what was tried, what it gave (None if it was given up), and how."""
+    """One trial: the settings, their score (None if the trial was given up), and how it ended."""
 
     number: int
     values: Mapping[str, Any]
@@ -43,23 +43,24 @@ class TuningResult:
 
     Args:
         name: The model, defense or attack.
-        dataset: Where.
-        kind: ``models`` (the validation score is raised) or ``attacks`` (the share of kept predictions is lowered).
-        tried: All trials in order.
-        epochs: Of every training, or iterations of every attack; None for the paper's.
+        dataset: Name of the dataset.
+        kind: ``models`` (the validation score is raised) or ``attacks`` (the fraction of kept predictions is lowered).
+        trials: All trials in order.
+        epochs: Number of epochs of every training, or of iterations of every attack; None for the paper's.
     """
 
     name: str
     dataset: str
     kind: Literal["models", "attacks"]
-    tried: tuple[Trial, ...]
+    trials: tuple[Trial, ...]
     epochs: int | None = None
 
     @property
     def best(self) -> Trial:
-        done = [each for each in self.tried if each.score is not None and each.state == "complete"]
+        """The complete trial with the best score."""
+        done = [each for each in self.trials if each.score is not None and each.state == "complete"]
         if not done:
-            why = next((each.error for each in self.tried if each.error), "allow more trials or epochs")
+            why = next((each.error for each in self.trials if each.error), "allow more trials or epochs")
             raise DataError(f"no trial of '{self.name}' was finished: {why}")
         return (max if self.kind == "models" else min)(done, key=lambda each: each.score or 0.0)
 
@@ -73,12 +74,26 @@ class TuningResult:
     def so_far(self) -> tuple[float, ...]:
         """Best score after every trial; NaN before the first."""
         best, found = math.nan, []
-        for each in self.tried:
+        for each in self.trials:
             if each.score is not None and each.state == "complete":
                 better = math.isnan(best) or (each.score > best if self.kind == "models" else each.score < best)
                 best = each.score if better else best
             found.append(best)
         return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        names = ("values", "score", "state", "seconds")
+        trials = [{name: getattr(each, name) for name in names} for each in self.trials]
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "score": self.best.score,
+            "settings": self.settings,
+            "trials": [
+                {**each, "values": dict(each["values"]), "seconds": round(each["seconds"], 3)} for each in trials
+            ],
+        }
 
 
 def tune(
@@ -95,28 +110,28 @@ def tune(
     prune: bool = True,
     storage: str | None = None,
     model: torch.nn.Module | None = None,
-    on_trial: Callable[[Trial], None] = lambda tried: None,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
 ) -> TuningResult:
-    """Look for good settings of a model, a defense or an attack.
+    """Search for good settings of a model, a defense or an attack.
 
-    A defense is judged by its validation score, an attack by the share of test nodes that keep the label which ``model`` gives
-    them on the clean graph: neither sees a test label. The n-th finished trial draws from a generator of its own, so that a
-    search that was stopped and resumed finds what one in one piece finds.
+    A defense is judged by its validation score, an attack by the fraction of test nodes that keep the label which ``model``
+    gives them on the clean graph: neither sees a test label. The n-th finished trial has its own random generator, so that a
+    search that was stopped and resumed finds the same as an uninterrupted one.
 
     Args:
-        name: As in ``grb train`` or ``grb attack``.
-        dataset: Where.
+        name: Name of the method, as in ``grb train`` or ``grb attack``.
+        dataset: Dataset to tune on.
         kind: ``models`` or ``attacks``.
         space: What to vary; a space that comes with grb if not given.
-        trials: How many in all, those of an earlier run with the same storage included.
-        epochs: Of a training, or iterations of an attack; the paper's if not given.
-        repeats: Trainings or attacks whose mean is the score.
-        seed: Of the search and of everything in it.
-        sampler: Optuna's tree-structured Parzen estimator, or chance.
+        trials: Number of trials in all, those of an earlier run with the same storage included.
+        epochs: Number of epochs of a training, or of iterations of an attack; the paper's if not given.
+        repeats: Number of trainings or attacks whose mean is the score.
+        seed: Random seed of the search and of everything in it.
+        sampler: ``tpe``, Optuna's tree-structured Parzen estimator, or ``random``.
         prune: Whether to give up trainings that stay below the median of the others.
-        storage: Where to keep trials, e.g. ``sqlite:///tune.db``; in memory if not given.
+        storage: Database to keep trials in, e.g. ``sqlite:///tune.db``; in memory if not given.
         model: The model that an attack is tuned on.
-        on_trial: Told after every trial.
+        on_trial: Called after every trial.
     """
     optuna = require("optuna", extra="automl", what="tuning")
     if trials < 1 or repeats < 1:
@@ -143,17 +158,17 @@ def tune(
         load_if_exists=True,
     )
     score = _Score(name, dataset, kind, epochs, repeats, seed, model, optuna)
-    _bury(study, optuna)
-    while len(done := _finished(study)) < trials:
-        own = 1_000_003 * seed + len(done)
+    _discard_unfinished(study, optuna)
+    while len(finished := _finished(study)) < trials:
+        own = 1_000_003 * seed + len(finished)
         samplers = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
         study.sampler = samplers[sampler](seed=own)
         study.optimize(
             lambda trial: score(trial, chosen), n_trials=1, catch=(GRBError, RuntimeError, TypeError, ValueError)
         )
-        on_trial(_tried(study.trials[-1], len(done)))
-    tried = tuple(_tried(trial, place) for place, trial in enumerate(_finished(study)))
-    return TuningResult(name, dataset.name, kind, tried, epochs)
+        on_trial(_trial(study.trials[-1], len(finished)))
+    done = tuple(_trial(trial, number) for number, trial in enumerate(_finished(study)))
+    return TuningResult(name, dataset.name, kind, done, epochs)
 
 
 def _opened(optuna: Any, *, storage: str | None, **options: Any) -> Any:
@@ -162,12 +177,12 @@ def _opened(optuna: Any, *, storage: str | None, **options: Any) -> Any:
     except Exception as error:  # whatever a database says
         if storage is None:
             raise
-        words = " ".join(str(error).split())[:100]
-        raise DataError(f"storage '{storage[:80]}' cannot be opened ({words}); use one as sqlite:///tune.db") from None
+        reason = " ".join(str(error).split())[:100]
+        raise DataError(f"storage '{storage[:80]}' cannot be opened ({reason}); use one as sqlite:///tune.db") from None
 
 
 def _weights(model: torch.nn.Module | None) -> str:
-    """What tells two models apart."""
+    """Return a hash of the weights."""
     if model is None:
         return ""
     parts = (value.detach().cpu().contiguous().numpy().tobytes() for value in model.state_dict().values())
@@ -242,15 +257,15 @@ def _lost(trial: Any) -> bool:
     return bool(trial.user_attrs.get("lost"))
 
 
-def _bury(study: Any, optuna: Any) -> None:
-    """Trials that a killed process was at count for nothing: somebody else repeats them."""
+def _discard_unfinished(study: Any, optuna: Any) -> None:
+    """Discard trials that a killed process left unfinished; they are repeated."""
     for trial in study.trials:
         if trial.state.name == "RUNNING":
             study._storage.set_trial_user_attr(trial._trial_id, "lost", True)
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
 
-def _tried(trial: Any, number: int) -> Trial:
+def _trial(trial: Any, number: int) -> Trial:
     states: dict[str, Literal["complete", "pruned", "failed"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
     seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
     complete = trial.state.name == "COMPLETE"
@@ -260,10 +275,10 @@ def _tried(trial: Any, number: int) -> Trial:
 
 
 def recipe_of(found: list[TuningResult]) -> str:
-    """A recipe with the settings that were found, to be run by ``grb run``."""
+    """Return a recipe with the settings that were found, as YAML for ``grb run``."""
     models = [each for each in found if each.kind == "models"]
     attacks = [each for each in found if each.kind == "attacks"]
-    values: dict[str, Any] = {"title": "TuningResult settings", "dataset": found[0].dataset}
+    values: dict[str, Any] = {"title": "Tuned settings", "dataset": found[0].dataset}
     if models:
         values["defenses"] = [{"name": each.name, **each.settings} for each in models]
     values["attacks"] = [{"name": each.name, **each.settings} for each in attacks] or ["rnd", "fgsm", "tdgia"]
@@ -276,11 +291,11 @@ class AutoTrainer:
 
     Args:
         model_class: Called with the proposed arguments, ``in_features`` and ``out_features``.
-        dataset: Where.
+        dataset: Dataset to tune on.
         params_search: From a trial of Optuna to ``(model_params, train_params)``.
-        n_trials: How many.
-        seed: Of the search and of the trainings.
-        storage: Where Optuna keeps the trials; a new study is begun every time.
+        n_trials: Number of trials.
+        seed: Random seed of the search and of the trainings.
+        storage: Database in which Optuna keeps the trials; every run begins a new study.
     """
 
     def __init__(
@@ -299,7 +314,7 @@ class AutoTrainer:
         self.best_params: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
 
     def run(self) -> torch.nn.Module:
-        """The best model; its score and arguments are ``best_score`` and ``best_params``."""
+        """Search, and return the best model; its score and arguments are ``best_score`` and ``best_params``."""
         from grb.trainer.trainer import Trainer
 
         optuna = require("optuna", extra="automl", what="tuning")

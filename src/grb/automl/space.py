@@ -1,4 +1,4 @@
-"""Spaces of settings: which values a search may try."""
+"""Search spaces: which values of which settings a search may try."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ Kind = Literal["models", "attacks"]
 class Trial(Protocol):
     """What a sampler offers; Optuna's trials do."""
 
-    def suggest_categorical(self, name: str, choices: Any) -> Any: ...
-    def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int: ...
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float: ...
+    def suggest_categorical(self, name: str, choices: Any) -> Any:
+        """Suggest one of several values."""
+
+    def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int:
+        """Suggest a whole number of a range."""
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        """Suggest a number of a range."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Dimension:
         low: Lower end of the range.
         high: Upper end.
         log: Whether equal ratios count as equal steps.
-        whole: Whether only whole numbers are meant.
+        whole: Whether only whole numbers are allowed.
     """
 
     choice: tuple[Any, ...] = ()
@@ -50,7 +55,7 @@ class Dimension:
 
     @classmethod
     def of(cls, name: str, given: Any) -> Dimension:
-        """From plain values as in ``{choice: [1, 2]}`` or ``{low: 0.1, high: 1, log: true}``."""
+        """Read plain values as in ``{choice: [1, 2]}`` or ``{low: 0.1, high: 1, log: true}``."""
         known = ("choice", "low", "high", "log", "step")
         if not isinstance(given, Mapping):
             raise DataError(
@@ -81,6 +86,7 @@ class Dimension:
         return cls(low=low, high=high, log=bool(given.get("log", False)), whole=given.get("step") == 1)
 
     def suggest(self, trial: Trial, name: str) -> Any:
+        """Let a trial suggest a value of this setting."""
         if self.choice:
             return trial.suggest_categorical(name, list(self.choice))
         if self.whole:
@@ -92,7 +98,7 @@ Space = Mapping[str, Dimension]
 
 
 def space_of(values: Mapping[str, Any]) -> dict[str, Dimension]:
-    """A space from plain values.
+    """Read a space from plain values.
 
     >>> space_of({"lr": {"choice": [0.1, 0.01]}})["lr"].choice
     (0.1, 0.01)
@@ -101,7 +107,7 @@ def space_of(values: Mapping[str, Any]) -> dict[str, Dimension]:
 
 
 def default_space(kind: Kind, name: str) -> dict[str, Dimension]:
-    """What comes with grb for a model, a defense or an attack."""
+    """Return the space that comes with grb for a model, a defense or an attack."""
     table = preset("spaces")[kind]
     base = canonical("attack", name) if kind == "attacks" else ModelName.parse(name).architecture
     values = {**table["default"], **table.get(base, {})}
@@ -113,7 +119,7 @@ def default_space(kind: Kind, name: str) -> dict[str, Dimension]:
 
 
 def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments for a model or an attack: a width and a number of layers become ``hidden_features``.
+    """Return arguments for a model or an attack: a width and a number of layers become ``hidden_features``.
 
     >>> settings_of({"width": 64, "layers": 3, "lr": 0.01})
     {'lr': 0.01, 'hidden_features': [64, 64]}

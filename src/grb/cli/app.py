@@ -29,9 +29,10 @@ from grb.cli import (
     train,
     tune,
 )
+from grb.cli.old_spellings import old_spelling
 from grb.cli.options import Json
 from grb.cli.output import print_json
-from grb.errors import GRBError, IntegrityError
+from grb.errors import DataError, GRBError, IntegrityError
 
 BAD_INPUT, INTEGRITY, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
 
@@ -47,6 +48,8 @@ class Verbs(TyperGroup):
             debug = True
         options["standalone_mode"] = False
         try:
+            if sentence := old_spelling(given):
+                raise DataError(sentence)
             code = super().main(given, *rest, **options)
         except typer.Abort:
             code = INTERRUPTED

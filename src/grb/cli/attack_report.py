@@ -74,7 +74,7 @@ def _stem(run: Run, dataset: str) -> str:
 
 def write(save: Path, run: Run, result: AttackResult, header: dict[str, Any]) -> Path:
     """The edit, and beside it the record with the history of loss and accuracy."""
-    from grb.graph.files import write_atomic
+    from grb.atomic import write_atomic
 
     dataset = header["dataset"]
     place = save if is_one_file(save, SUFFIX) else save / f"{_stem(run, dataset['name'])}{SUFFIX}"

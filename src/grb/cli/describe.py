@@ -12,6 +12,7 @@ from grb.cli.data import mean_degrees
 from grb.cli.ls import ABSENT, STATISTICS, has_files, where
 from grb.dataset import locate, registry
 from grb.dataset.sources import SOURCES
+from grb.documentation import argument_docs
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def anything(kind: str, name: str) -> dict[str, Any]:
         "summary": entry.description,
         "code": entry.target,
         "about": _plain(doc.split("\n\n")[0]),
-        "arguments": [each for each in _arguments(target, doc) if kind != "attack" or each["name"] in _open(target)],
+        "arguments": [each for each in _arguments(target) if kind != "attack" or each["name"] in _open(target)],
     }
 
 
@@ -143,8 +144,8 @@ def _open(attack: Any) -> list[str]:
     return open_parameters(attack)
 
 
-def _arguments(target: Any, doc: str) -> list[dict[str, Any]]:
-    meanings = _meanings(doc)
+def _arguments(target: Any) -> list[dict[str, Any]]:
+    meanings = {name: _plain(text) for name, text in argument_docs(target).items()}
     return [
         {"name": key, "default": _default(parameter), "meaning": meanings.get(key)}
         for key, parameter in inspect.signature(target).parameters.items()
@@ -156,19 +157,6 @@ def _default(parameter: inspect.Parameter) -> str:
     if parameter.default is inspect.Parameter.empty:
         return "needed"
     return getattr(parameter.default, "__name__", None) or repr(parameter.default)
-
-
-def _meanings(doc: str) -> dict[str, str]:
-    """Argument and meaning from the section ``Args:`` of a docstring.
-
-    >>> _meanings("What.\\n\\nArgs:\\n    a: First,\\n        in two lines.\\n    b: Second.\\n\\nReturns: c")
-    {'a': 'First, in two lines.', 'b': 'Second.'}
-    """
-    section = re.search(r"^Args:\n((?:[ ]{4}.*\n?|\n(?=[ ]{4}))+)", doc, re.MULTILINE)
-    if section is None:
-        return {}
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section.group(1), re.MULTILINE)
-    return {name: _plain(text) for name, text in entries}
 
 
 def _plain(text: str) -> str:

@@ -230,18 +230,20 @@ def _show(result: dict[str, Any], dataset: Dataset, unbounded: set[str]) -> None
     several, titles = len(clean["values"]) > 1, _titles([each["graph"] for each in edited])
     rows: list[list[str]] = []
     for name, own in clean["values"].items():
-        factor = 1 if name in unbounded else 100
+        factor, form = (1, ".4g") if name in unbounded else (100, ".2f")
         head = [name] if several else []
-        rows.append([*head, "clean", *(f"{factor * value:.2f}" for value in own.values())])
+        rows.append([*head, "clean", *(f"{factor * value:{form}}" for value in own.values())])
         for title, each in zip(titles, edited, strict=True):
             values = each["values"][name]
-            change = (f"{factor * (value - own[key]):+.2f}" for key, value in values.items())
-            rows.append([*head, title, *(f"{factor * value:.2f}" for value in values.values())])
+            change = (f"{factor * (value - own[key]):+{form}}" for key, value in values.items())
+            rows.append([*head, title, *(f"{factor * value:{form}}" for value in values.values())])
             rows.append([*head, "change", *change])
     parts = list(clean["changed"])
-    unit = "metrics" if several else result["metric"]
+    unit = f"{'metrics' if several else result['metric']} in %"
+    if unbounded:
+        unit += f", {', '.join(sorted(unbounded))} as it is"
     headers = ["metric", "graph", *parts] if several else ["graph", *parts]
-    output.table(f"{result['model']} on {dataset_title(dataset)}: {unit} in %", headers, rows, numbers=parts)
+    output.table(f"{result['model']} on {dataset_title(dataset)}: {unit}", headers, rows, numbers=parts)
     if result["warnings"]:
         found = [[flag["name"], flag["sentence"]] for flag in result["warnings"]]
         output.table("Warnings", ["check", "what was found"], found)

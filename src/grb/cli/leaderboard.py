@@ -144,7 +144,7 @@ def read_taxonomy(path: Path | None) -> dict[str, Any] | None:
     """An analysis of `grb taxonomy analyse` from its JSON."""
     if path is None:
         return None
-    from grb.graph.files import size_of
+    from grb.atomic import size_of
 
     try:
         if size_of(path) > MAX_TAXONOMY:

@@ -253,7 +253,10 @@ def _result(record: Record) -> str:
         score = result.get("val_score")
         return f"{result['epochs']} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
     if record.job.kind == "profile":
-        return f"AUROC {100 * result['auroc']:.2f}, {result['epochs']} epochs"
+        from grb.taxonomy.measurement import ProfileMeasurement
+
+        run = ProfileMeasurement.from_dict(record.measurement)
+        return f"AUROC {100 * run.auroc:.2f}, {run.epochs} epochs"
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
     return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())
@@ -269,29 +272,32 @@ def _write_scores(store: Store, recipe: str, to: Path) -> int:
 
 def _write_runs(store: Store, to: Path) -> int:
     """All runs of the taxonomy, as `grb taxonomy analyse` reads them."""
+    from grb.taxonomy.measurement import ProfileMeasurement
+
     runs = [record for record in store.records() if record.job.kind == "profile"]
     if not runs:
         raise DataError(
             f"a table needs --recipe, which says what belongs together, or runs of the taxonomy, of which {store.path} has none"
         )
-    runs.sort(key=lambda run: tuple(str(run.result[name]) for name in ("dataset", "model", "perturbation", "seed")))
     table = [
-        {name: value for name, value in run.result.items() if name != "curve"}
+        ProfileMeasurement.from_dict(run.measurement).to_row()
         | {"key": run.key[:16], "cpu_seconds": run.provenance["cpu_seconds"]}
         for run in runs
     ]
+    table.sort(key=lambda row: tuple(str(row[name]) for name in ("dataset", "model", "perturbation", "seed")))
     return _write_rows(table, to)
 
 
 def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
     """Rows as the file's ending says; how many."""
-    from grb.graph.files import write_atomic
+    from grb.atomic import write_atomic
 
     if to.suffix == ".csv":
         import io
 
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
+        columns = list(dict.fromkeys(name for row in table for name in row))
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
         content = text.getvalue()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +12,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.options import Json, check_counts, check_directory, check_seed, group
-from grb.cli.taxonomy_compare import compare, models_at
-from grb.cli.taxonomy_cross import cross
-from grb.cli.taxonomy_placing import place
+from grb.cli.taxonomy_place import place
 from grb.cli.taxonomy_run import run
 from grb.errors import DataError, UnknownName
 
@@ -22,13 +20,13 @@ if TYPE_CHECKING:
     from grb.taxonomy import Analysis, Components, Profiles
 
 PUBLISHED = ("inductive", "transductive")
-FORMATS = ("png", "svg", "pdf")
+AGAINST = ("published", "attacks")
+TEXTS, FIGURES = ("table", "json", "markdown", "csv"), ("png", "svg", "pdf")
+MODEL = "gcn"
 
 app = group("Profile and group datasets by their sensitivity to perturbations.")
 app.command()(run)
 app.command()(place)
-app.command()(cross)
-app.command()(compare)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,33 +40,40 @@ class Source:
     joins: tuple[tuple[int, int], ...] = ()
     known: Mapping[str, str] | None = None
     recommended: tuple[str, ...] = ()
-    classical: Components | None = field(default=None)
+    classical: Components | None = None
 
 
-File = Annotated[
-    Path | None,
+Runs = Annotated[
+    str | None,
     typer.Argument(
-        metavar="FILE|STORE",
-        help="A store; runs (dataset, perturbation, auroc, and model, seed) as CSV, JSON or JSON lines; or a wide CSV, one "
-        "row per dataset and one column per perturbation, of mean AUROCs (with a column '-') or of log2 ratios.",
+        metavar="[STORE|FILE|inductive|transductive]",
+        help="A store (the one below GRB_HOME if not given); runs (dataset, perturbation, auroc, and model, seed) as CSV, "
+        "JSON or JSON lines; a wide CSV, one row per dataset and one column per perturbation, of mean AUROCs (with a "
+        "column '-') or of log2 ratios; or one of the two taxonomies that the paper published.",
     ),
 ]
-Published = Annotated[
+Against = Annotated[
     str | None,
     typer.Option(
-        metavar="|".join(PUBLISHED),
-        help="Instead of a file: the results that the taxonomy paper published.",
-        autocompletion=lambda: list(PUBLISHED),
+        metavar="|".join(AGAINST),
+        help="Instead of grouping datasets, compare every ratio with the published one, or the sensitivity to "
+        "perturbations with the accuracy that attacks in the same store cost.",
     ),
 ]
-Model = Annotated[str | None, typer.Option(help="Analyse this model's profiles, of several.")]
-Kind = Annotated[
-    str | None, typer.Option(metavar="runs|auroc|log2", help="What the file holds, instead of finding out.")
+Model = Annotated[
+    str | None, typer.Option(help="Name of the model whose profiles are analysed, where there are several.")
 ]
-Groups = Annotated[int | None, typer.Option(metavar="K", help="Cut the tree into so many groups; 3 if not given.")]
-Join = Annotated[
+Where = Annotated[
     list[str] | None,
-    typer.Option(metavar="A+B", help="Join two sibling groups, numbered from the top; repeatable."),
+    typer.Option(
+        metavar="SETTING=VALUE",
+        help="Use only runs with this setting, for instance epochs=300, where a store has runs of several; repeatable.",
+    ),
+]
+Groups = Annotated[int | None, typer.Option(metavar="K", help="Number of groups to cut the tree into; 3 if not given.")]
+MergeGroups = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A+B", help="Merge two sibling groups, numbered from the top; repeatable."),
 ]
 Labels = Annotated[
     Path | None, typer.Option(metavar="FILE.csv", help="Groups to compare with: columns dataset and group.")
@@ -77,63 +82,83 @@ Missing = Annotated[
     str,
     typer.Option(
         metavar="RULE",
-        help="Of missing cells: drop-perturbations (the paper's), drop-datasets, or mean to fill them.",
+        help="Treatment of missing cells: drop-perturbations (the paper's), drop-datasets, or mean to fill them.",
     ),
 ]
 Representatives = Annotated[
-    int | None, typer.Option(metavar="N", help="Choose so many datasets that stand for all; a third if not given.")
+    int | None,
+    typer.Option(metavar="N", help="Number of datasets to choose that represent all; a third if not given."),
 ]
-Saturated = Annotated[
-    float, typer.Option(metavar="AUROC", help="Datasets above it do not represent others if others can.")
+NBootstrap = Annotated[int, typer.Option(help="Number of bootstrap draws and of shuffles of the permutation test.")]
+Seed = Annotated[int, typer.Option(help="Random seed of the bootstrap and of the permutation test.")]
+Difficulty = Annotated[
+    str, typer.Option(help="Test nodes whose scores count with --against attacks: easy, medium, hard or full.")
 ]
-Draws = Annotated[int, typer.Option(help="Shuffles of the permutation test, draws of the bootstrap.")]
-Seed = Annotated[int, typer.Option(metavar="K", help="Of the shuffles and draws.")]
-Out = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write figures, CSV tables and JSON there.")
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="|".join((*TEXTS, *FIGURES)),
+        help="Format of what is printed; png, svg and pdf are formats of the figures below --output.",
+    ),
 ]
-FigureFormat = Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Of figures.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR|FILE.csv",
+        help="Directory for figures, CSV tables and JSON; with --against, a CSV file.",
+    ),
+]
 
 
 @app.command()
 def analyse(
-    file: File = None,
-    published: Published = None,
+    runs: Runs = None,
+    against: Against = None,
     model: Model = None,
-    kind: Kind = None,
+    where: Where = None,
     groups: Groups = None,
-    join: Join = None,
+    merge_groups: MergeGroups = None,
     labels: Labels = None,
     missing: Missing = "drop-perturbations",
     representatives: Representatives = None,
-    saturated: Saturated = 0.96,
-    draws: Draws = 999,
+    n_bootstrap: NBootstrap = 999,
     seed: Seed = 0,
-    out: Out = None,
-    figure_format: FigureFormat = "png",
+    difficulty: Difficulty = "full",
+    out: Output = None,
+    form: Format = "table",
     as_json: Json = False,
 ) -> None:
-    """Turn AUROCs under perturbations into profiles, groups, components, correlations, and say how stable they are.
+    """Turn AUROCs under perturbations into profiles, groups, components and correlations, and say how stable they are.
 
     \b
     Examples:
-      grb taxonomy analyse --published transductive
-      grb taxonomy analyse --published inductive -o taxonomy/
-      grb taxonomy analyse runs.csv --model gcn --groups 4 --join 3+4
+      grb taxonomy analyse transductive
+      grb taxonomy analyse inductive -o taxonomy/
+      grb taxonomy analyse runs.csv --model gcn --groups 4 --merge-groups 3+4
+      grb taxonomy analyse results --where epochs=300 --against published
+      grb taxonomy analyse results --against attacks --format csv
     """
+    from grb.cli.taxonomy_views import parse_where
+
+    form = _checked(against, "json" if as_json else form, out)
     check_counts(groups=groups, representatives=representatives)
     check_seed("seed", seed)
-    if draws < 2:
-        raise DataError(f"--draws is {draws}, but at least 2 are needed")
-    if not 0 < saturated <= 1:
-        raise DataError(f"--saturated is {saturated:g}, but an AUROC above 0 and at most 1 is needed")
-    if figure_format not in FORMATS:
-        raise UnknownName("format", figure_format, FORMATS, advice=f"Allowed: {', '.join(FORMATS)}.")
-    if out is not None:
-        check_directory(out, out)
-    joins = tuple(_pair(text) for text in join or [])
+    if n_bootstrap < 2:
+        raise DataError(f"--n-bootstrap is {n_bootstrap}, but at least 2 are needed")
+    joins = tuple(_pair(text) for text in merge_groups or [])
+    chosen = parse_where(where)
+    if against == "attacks":
+        _against_attacks(runs, model or MODEL, chosen, difficulty, form, out)
+        return
+    if against == "published":
+        _against_published(runs, model or MODEL, chosen, form, out)
+        return
     from grb import taxonomy
 
-    source = _source(file, published, model, kind)
+    source = _source(runs, model, chosen)
     if labels is not None:
         source = replace(source, known=taxonomy.read_groups(labels))
     own_cut = groups is not None or bool(joins)
@@ -146,22 +171,25 @@ def analyse(
         models=source.models,
         missing=missing,
         count=representatives,
-        saturated=saturated,
-        draws=draws,
+        draws=n_bootstrap,
         seed=seed,
     )
-    written = [] if out is None else _write(found, source, out, figure_format)
-    if as_json:
-        result = {"source": source.title, **taxonomy.as_dict(found), "written": [str(path) for path in written]}
-        output.print_json(result)
-    else:
-        from grb.cli import taxonomy_report
+    _show_analysis(found, source, form, out)
 
-        taxonomy_report.show(found, source.title)
-    for note in found.notes:
-        output.say(f"note: {note}")
-    if written:
-        output.say(f"wrote {len(written)} files to {out}: {', '.join(path.name for path in written)}")
+
+def _checked(against: str | None, form: str, out: Path | None) -> str:
+    """Refuse options that do not go together before anything is read; the format."""
+    if against not in (None, *AGAINST):
+        raise UnknownName("comparison", str(against), AGAINST, advice=f"Allowed: {', '.join(AGAINST)}.")
+    if form not in (*TEXTS, *FIGURES):
+        raise UnknownName("format", form, (*TEXTS, *FIGURES), advice=f"Allowed: {', '.join((*TEXTS, *FIGURES))}.")
+    if form in FIGURES and (against or out is None):
+        raise DataError(f"--format {form} is a format of figures, which need --output DIR and no --against")
+    if out is not None and against is not None and out.suffix != ".csv":
+        raise DataError(f"the table would be {out}, but a name that ends in .csv is needed")
+    if out is not None:
+        check_directory(out if against is None else out.parent, out)
+    return form
 
 
 def _pair(text: str) -> tuple[int, int]:
@@ -172,44 +200,117 @@ def _pair(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"\s*(\d+)\s*\+\s*(\d+)\s*", text)
     if match is None:
-        raise DataError(f"--join is '{text[:40]}', but two numbers of groups are needed, for instance 3+4")
+        raise DataError(f"--merge-groups is '{text[:40]}', but two numbers of groups are needed, for instance 3+4")
     return int(match[1]), int(match[2])
 
 
-def _source(file: Path | None, published: str | None, model: str | None, kind: Any) -> Source:
+def _path(runs: str | None) -> Path:
+    """The file or store of one's runs; the store below GRB_HOME if none is given."""
+    if runs is not None:
+        return Path(runs)
+    from grb.cli.options import store_at
+
+    path = store_at(None).path
+    if not path.is_dir():
+        raise DataError(
+            f"there is no store at {path}; `grb taxonomy run` makes one, or give a store, a file of runs, or inductive or "
+            "transductive for the published results"
+        )
+    return path
+
+
+def _source(runs: str | None, model: str | None, where: Mapping[str, str]) -> Source:
     from grb import taxonomy
+    from grb.cli.taxonomy_views import models_at
     from grb.taxonomy.read import pick
 
-    if (file is None) == (published is None):
-        problem = "no file was given" if file is None else "a file and --published were both given"
-        raise DataError(
-            f"{problem}; give the file of your results, or --published inductive or --published transductive"
-        )
-    if published is not None:
-        reference = taxonomy.published(published)
-        chosen = pick(reference.models, model or "GCN", f"the published {published} taxonomy")
-        # the paper's recipe is for GCN; other models are cut into as many groups without joining any
+    if runs in PUBLISHED:
+        if where:
+            raise DataError(f"the published {runs} results have one setting; leave out --where")
+        reference = taxonomy.published(runs)
+        chosen = pick(reference.models, model or "GCN", f"the published {runs} taxonomy")
+        # the paper's recipe is for GCN; other models are cut into as many groups without merging any
         own = chosen is reference.profiles
         return Source(
-            f"published {published} datasets",
+            f"published {runs} datasets",
             reference.models,
             chosen,
             cut=reference.cut if own else None,
             joins=reference.joins if own else (),
             known=reference.groups,
             recommended=reference.representatives,
-            classical=taxonomy.property_components() if published == "inductive" else None,
+            classical=taxonomy.property_components() if runs == "inductive" else None,
         )
-    assert file is not None
-    models = models_at(file, kind)
+    path = _path(runs)
+    models = models_at(path, where)
     if model is None and len(models) > 1:
         model = next(iter(models))
-        output.say(f"note: {file} has {len(models)} models ({', '.join(models)}); these are the profiles of {model}")
-    return Source(str(file), models, pick(models, model, str(file)))
+        output.say(f"note: {path} has {len(models)} models ({', '.join(models)}); these are the profiles of {model}")
+    return Source(str(path), models, pick(models, model, str(path)))
 
 
-def _write(found: Analysis, source: Source, directory: Path, kind: str) -> list[Path]:
-    from grb.cli import taxonomy_report
+def _show_analysis(found: Analysis, source: Source, form: str, out: Path | None) -> None:
+    from grb.cli import taxonomy_report, taxonomy_views
 
-    tables = taxonomy_report.write_tables(found, source.title, directory)
-    return [*tables, *taxonomy_report.draw_figures(found, source.title, source.classical, directory, kind)]
+    written = []
+    if out is not None:
+        kind = form if form in FIGURES else FIGURES[0]
+        written = taxonomy_report.write_tables(found, source.title, out)
+        written += taxonomy_report.draw_figures(found, source.title, source.classical, out, kind)
+    headers, rows = taxonomy_report.profile_table(found)
+    value = {"source": source.title, **found.to_dict(), "written": [str(path) for path in written]}
+    flat = [dict(zip(headers, row)) for row in rows]
+    form = "table" if form in FIGURES else form
+    if not taxonomy_views.emit(form, None, value=value, rows=flat, markdown=taxonomy_views.markdown_of(headers, rows)):
+        taxonomy_report.show(found, source.title)
+    _say_notes(found.notes)
+    if written:
+        output.say(f"wrote {len(written)} files to {out}: {', '.join(path.name for path in written)}")
+
+
+def _say_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        output.say(f"note: {note}")
+
+
+def _against_published(runs: str | None, model: str, where: Mapping[str, str], form: str, out: Path | None) -> None:
+    from grb import taxonomy
+    from grb.cli import taxonomy_views
+    from grb.taxonomy.read import pick
+
+    path = _path(runs)
+    found = taxonomy.compare(pick(taxonomy_views.models_at(path, where), model, str(path)), model=model.upper())
+    if not taxonomy_views.emit(form, out, value=found.to_dict(), rows=found.rows(), markdown=found.to_markdown()):
+        taxonomy_views.show_comparison(found)
+    _say_notes(found.notes)
+
+
+def _against_attacks(
+    runs: str | None, model: str, where: Mapping[str, str], difficulty: str, form: str, out: Path | None
+) -> None:
+    from grb.catalogue import canonical
+    from grb.cli import taxonomy_views
+    from grb.dataset import DIFFICULTIES
+    from grb.pipeline import Store
+    from grb.taxonomy.attack_sensitivity import attack_sensitivity
+
+    if difficulty not in DIFFICULTIES:
+        raise UnknownName("difficulty", difficulty, DIFFICULTIES, advice=f"Allowed: {', '.join(DIFFICULTIES)}.")
+    canonical("profiler", model)
+    path = _path(runs)
+    if not path.is_dir():
+        raise DataError(f"no store {path}; `grb taxonomy run DATASET --store {path}` makes one")
+    store = Store(path)
+    found = attack_sensitivity(
+        taxonomy_views.rows_of(store),
+        taxonomy_views.scores_of(store),
+        model=model,
+        difficulty=difficulty,
+        where=where,
+        source=path,
+    )
+    rows: Any = [each.to_dict() for each in found]
+    cells = [taxonomy_views.sensitivity_cells(each) for each in found]
+    heads = taxonomy_views.HEADS
+    if not taxonomy_views.emit(form, out, value=rows, rows=rows, markdown=taxonomy_views.markdown_of(heads, cells)):
+        output.table(f"what is lost, in points ({model}; {difficulty})", heads, cells, numbers=heads[1:3])

@@ -7,12 +7,12 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grb.cli import output
-from grb.taxonomy import as_dict, as_groups
+from grb.taxonomy import as_groups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ COMPONENTS = 2
 
 
 def show(found: Analysis, title: str) -> None:
-    """The tables, on stdout."""
+    """Print the tables."""
     _show_profiles(found, title)
     if found.groups:
         _show_groups(found)
@@ -48,24 +48,25 @@ def show(found: Analysis, title: str) -> None:
         )
 
 
-def _show_profiles(found: Analysis, title: str) -> None:
+def profile_table(found: Analysis) -> tuple[list[str], list[list[str]]]:
+    """Headers and rows of the profiles: group, unperturbed AUROC, and what is left under every perturbation in per cent."""
     order = found.tree.leaves if found.tree is not None else found.profiles.datasets
     given = found.given.select(datasets=order)
-    model = f", {found.given.model}" if found.given.model else ""
     heads = ["dataset", *(["group"] if found.groups else []), *(["AUROC"] if given.original is not None else [])]
     rows = []
     for i, name in enumerate(order):
-        row: list[Any] = [name, *([found.groups[name]] if found.groups else [])]
+        row = [name, *([found.groups[name]] if found.groups else [])]
         row += [] if given.original is None else [f"{given.original[i]:.3f}"]
         row += ["-" if np.isnan(value) else f"{100 * value:.0f}" for value in given.ratio[i]]
         rows.append(row)
-    numbers = ["AUROC", *given.perturbations]
-    output.table(
-        f"{title}{model}: AUROC in % of the unperturbed dataset's",
-        [*heads, *given.perturbations],
-        rows,
-        numbers=numbers,
-    )
+    return [*heads, *given.perturbations], rows
+
+
+def _show_profiles(found: Analysis, title: str) -> None:
+    model = f", {found.given.model}" if found.given.model else ""
+    headers, rows = profile_table(found)
+    title = f"{title}{model}: AUROC in % of the unperturbed dataset's"
+    output.table(title, headers, rows, numbers=["AUROC", *found.given.perturbations])
 
 
 def _show_groups(found: Analysis) -> None:
@@ -81,7 +82,7 @@ def _show_components(found: Analysis) -> None:
     parts = found.components
     assert parts is not None
     count = min(COMPONENTS, len(parts.explained))
-    heads = [f"PC{place + 1}" for place in range(count)]
+    heads = [f"PC{number + 1}" for number in range(count)]
     rows = [
         [name, *(f"{parts.loadings[c, j].round(3) + 0.0:+.3f}" for c in range(count))]
         for j, name in enumerate(parts.columns)
@@ -110,8 +111,10 @@ def _show_stability(found: Analysis) -> None:
         pairs.append(("resampled runs", f"agreement {middle:.3f} ({low:.3f} to {high:.3f}, {draws} draws)"))
     names = {"distance": "mean distance", "within": "distance inside groups"}
     for name, test in stability.permutation.items():
-        words = f"{test.observed:.4f}, shuffled columns {test.null_mean:.4f}, p = {test.p:.3g} ({test.draws} shuffles)"
-        pairs.append((names[name], words))
+        sentence = (
+            f"{test.observed:.4f}, shuffled columns {test.null_mean:.4f}, p = {test.p:.3g} ({test.draws} shuffles)"
+        )
+        pairs.append((names[name], sentence))
     if stability.silhouettes:
         pairs.append(("silhouette", {str(size): round(value, 3) for size, value in stability.silhouettes.items()}))
     shaky = sorted((share, name) for name, share in stability.kept.items() if share < 1)
@@ -138,27 +141,21 @@ def _show_correlations(found: Analysis) -> None:
         title = f"perturbations that tell the same: largest correlations over {table.cells} datasets"
         if rows:
             output.table(title, ["perturbation", "and", "r"], rows, numbers=["r"])
-    words = {"log2": "log2 ratios", "auroc": "raw AUROCs (the paper's way)"}
+    kinds = {"log2": "log2 ratios", "auroc": "raw AUROCs (the paper's way)"}
     for of, models in found.models.items():
         rows = [[name, *(f"{r:.3f}" for r in models.r[i])] for i, name in enumerate(models.names)]
-        title = f"correlation of models over {models.cells} {words[of]}"
+        title = f"correlation of models over {models.cells} {kinds[of]}"
         output.table(title, ["model", *models.names], rows, numbers=models.names)
 
 
 def write_tables(found: Analysis, title: str, directory: Path) -> list[Path]:
     """Everything as JSON, and the tables as CSV; log2 ratios and AUROCs can be read again by ``grb taxonomy analyse``."""
-    from grb.graph.files import write_atomic
+    from grb.atomic import write_atomic
 
-    texts = {"analysis.json": json.dumps({"source": title, **as_dict(found)}, indent=1, allow_nan=False) + "\n"}
+    texts = {"analysis.json": json.dumps({"source": title, **found.to_dict()}, indent=1, allow_nan=False) + "\n"}
     texts |= {name: _csv(rows) for name, rows in _tables(found).items()}
 
-    def put(path: Path, text: str) -> Path:
-        def write(stream: IO[bytes]) -> None:
-            stream.write(text.encode())
-
-        return write_atomic(path, write)
-
-    return [put(directory / name, text) for name, text in texts.items()]
+    return [write_atomic(directory / name, text.encode()) for name, text in texts.items()]
 
 
 def _tables(found: Analysis) -> dict[str, list[list[Any]]]:
@@ -181,7 +178,7 @@ def _tables(found: Analysis) -> dict[str, list[list[Any]]]:
         tables["linkage.csv"] = [["left", "right", "height", "size"], *found.tree.linkage.tolist()]
     if found.components is not None:
         parts = found.components
-        heads = [f"PC{place + 1}" for place in range(len(parts.explained))]
+        heads = [f"PC{number + 1}" for number in range(len(parts.explained))]
         tables["pca-scores.csv"] = _matrix("dataset", heads, parts.rows, parts.scores)
         tables["pca-loadings.csv"] = _matrix("perturbation", heads, parts.columns, parts.loadings.T)
         tables["pca-variance.csv"] = [["component", "share"], *map(list, zip(heads, parts.explained.tolist()))]
@@ -207,7 +204,7 @@ def _csv(rows: list[list[Any]]) -> str:
 
 
 def draw_figures(found: Analysis, title: str, classical: Components | None, directory: Path, kind: str) -> list[Path]:
-    """Those figures that the results allow."""
+    """Draw and save those figures that the results allow."""
     from grb import visualise
 
     model = f", {found.given.model}" if found.given.model else ""

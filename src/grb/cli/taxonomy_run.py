@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,13 +12,14 @@ from grb.cli.progress import duration
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Spec, Store
-    from grb.pipeline.profiles import ProfileStudy
+    from grb.pipeline import Spec, Store, Study
 
 
 Datasets = Annotated[
-    str,
-    typer.Option(metavar="A,B", help="Names of datasets (`grb ls datasets`).", autocompletion=names("dataset")),
+    list[str],
+    typer.Argument(
+        metavar="DATASET...", help="Names of datasets (`grb ls datasets`).", autocompletion=names("dataset")
+    ),
 ]
 Perturbations = Annotated[
     str,
@@ -29,16 +29,22 @@ Perturbations = Annotated[
     ),
 ]
 Models = Annotated[
-    str, typer.Option(metavar="A,B", help="gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, or package.module:Class.")
+    str,
+    typer.Option(
+        metavar="A,B",
+        help="Profiling models: gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, or package.module:Class.",
+    ),
 ]
 Seeds = Annotated[
-    str, typer.Option(metavar="N|A,B|A-B", help="How many runs, or their numbers; run r has split or fold r.")
+    str, typer.Option(metavar="N|A,B|A-B", help="Number of runs, or their seeds; run r has split or fold r.")
 ]
-Epochs = Annotated[int | None, typer.Option(help="At most; 300 for collections, 5000 for one graph.")]
-StopAfter = Annotated[
-    int | None, typer.Option(help="End a training after so many epochs without a better validation AUROC.")
+Epochs = Annotated[
+    int | None, typer.Option(help="Maximum number of epochs of a training; 300 for collections, 5000 for one graph.")
 ]
-Plan = Annotated[bool, typer.Option("--plan", help="Only say what would run and what it would take.")]
+Patience = Annotated[
+    int | None, typer.Option(help="Number of epochs without a better validation AUROC after which a training ends.")
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Only show what would run and what it would take.")]
 
 
 def run(
@@ -47,7 +53,7 @@ def run(
     models: Models = "gcn",
     seeds: Seeds = "10",
     epochs: Epochs = None,
-    stop_after: StopAfter = None,
+    patience: Patience = None,
     plan: Plan = False,
     store: StoreOption = None,
     data_dir: DataDir = None,
@@ -64,48 +70,39 @@ def run(
 
     \b
     Examples:
-      grb taxonomy run --datasets enzymes
-      grb taxonomy run --datasets enzymes --perturbations NoEdges,RandFtrs@gtaxogym --seeds 3
-      grb taxonomy run --datasets actor,citationfull-citeseer --seeds 3 --stop-after 200 --shard 1/2
+      grb taxonomy run enzymes
+      grb taxonomy run enzymes --perturbations NoEdges,RandFtrs@gtaxogym --seeds 3
+      grb taxonomy run actor citationfull-citeseer --seeds 3 --patience 200 --shard 1/2
     """
-    check_counts(epochs=epochs, stop_after=stop_after)
+    check_counts(epochs=epochs, patience=patience)
     from grb.pipeline.profiles import Profiling, plan_profiles
 
     asked = Profiling(
-        listed(datasets, "datasets"),
+        list(dict.fromkeys(datasets)),
         chosen_perturbations(perturbations),
         listed(models, "models"),
-        numbers(seeds),
-        {"epochs": epochs, "stop_after": stop_after},
+        parse_seeds(seeds),
+        {"epochs": epochs, "patience": patience},
     )
-    place = store_at(store)
+    target = store_at(store)
     whole = plan_profiles(asked, data_dir=None if data_dir is None else str(data_dir))
-    study: Any = run_options.part(whole, shard)  # type: ignore[arg-type]
-    seconds = study.seconds(place)
+    study = run_options.part(whole, shard)
+    resources = run_options.Resources(workers, timeout, memory, dask)
     if plan:
-        _show_plan(study, place, seconds, workers, as_json)
+        _show_plan(study, target, resources.cores, as_json)
         return
-    outcome = run_options.carry_out(
-        study,
-        place,
-        workers=workers,
-        timeout=timeout,
-        memory=memory,
-        cluster=dask,
-        as_json=as_json,
-        seconds=seconds,
-    )
-    rows = summary(whole, place)
+    outcome = run_options.carry_out(study, target, resources, as_json=as_json)
+    rows = summary(whole, target)
     if rows and not as_json:
         headers = ["dataset", "model", "perturbation", "runs", "AUROC", "± 95 %", "of original %"]
         output.table("profiles", headers, rows, numbers=headers[3:])
-    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {place.path}")
+    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {target.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 
 
 def listed(text: str, what: str) -> list[str]:
-    """Distinct names between commas."""
+    """Read distinct names between commas."""
     found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
         raise DataError(f"--{what} is '{text}', but at least one name is needed")
@@ -113,18 +110,31 @@ def listed(text: str, what: str) -> list[str]:
 
 
 def chosen_perturbations(text: str) -> list[Spec] | None:
-    """Specs of the names; None for the paper's."""
-    from grb.pipeline.profiles import parse_perturbation
-
+    """Read perturbations between commas; None for the paper's."""
     if text.strip().lower() == "all":
         return None
     return [spec for name in listed(text, "perturbations") if (spec := parse_perturbation(name)) is not None]
 
 
-def numbers(text: str) -> list[int]:
-    """Numbers of runs: ``3`` is 0, 1, 2; ``0,4`` and ``2-5`` are themselves.
+def parse_perturbation(text: str) -> Spec | None:
+    """Read a perturbation: a name, or ``name@gtaxogym`` for what the published code does; None for the unperturbed dataset.
 
-    >>> numbers("3"), numbers("0,4"), numbers("2-4")
+    >>> parse_perturbation("RandFtrs@gtaxogym").params
+    {'compat': 'gtaxogym'}
+    """
+    from grb.pipeline import Spec
+    from grb.taxonomy.read import UNPERTURBED
+
+    name, _, variant = text.strip().partition("@")
+    if name.lower() in UNPERTURBED:
+        return None
+    return Spec(name, {"compat": variant} if variant else {})
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds of runs: ``3`` is 0, 1, 2; ``0,4`` and ``2-5`` are themselves.
+
+    >>> parse_seeds("3"), parse_seeds("0,4"), parse_seeds("2-4")
     ([0, 1, 2], [0, 4], [2, 3, 4])
     """
     parts = text.strip().split("-")
@@ -133,36 +143,37 @@ def numbers(text: str) -> list[int]:
     found = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and len(part) < 7 for part in found) or found == ["0"]:
         raise DataError(
-            f"--seeds is '{text}', but a number of runs as in 10, or their numbers as in 0,4 or 2-5, are needed"
+            f"--seeds is '{text}', but a number of runs as in 10, or their seeds as in 0,4 or 2-5, are needed"
         )
     return list(range(int(found[0]))) if len(found) == 1 else list(dict.fromkeys(map(int, found)))
 
 
-def summary(study: ProfileStudy, store: Store) -> list[list[Any]]:
+def summary(study: Study, store: Store) -> list[list[Any]]:
     """Mean AUROC of every cell that the store has, with the interval of the mean and the share of the original."""
     from grb import metric
+    from grb.taxonomy.measurement import ProfileMeasurement
     from grb.taxonomy.profile import ORIGINAL
 
     cells: dict[tuple[str, str, str], list[float]] = {}
     for key in study.jobs:
         if store.has(key):
-            result = store.read(key).result
-            cells.setdefault((result["dataset"], result["model"], result["perturbation"]), []).append(result["auroc"])
+            run = ProfileMeasurement.from_dict(store.read(key).measurement)
+            cells.setdefault((run.dataset, run.model, run.perturbation), []).append(run.auroc)
     rows = []
     for (dataset, model, name), values in cells.items():
         interval = metric.confidence_interval(values)
         original = cells.get((dataset, model, ORIGINAL))
-        share = None if original is None else 100 * interval.mean / (sum(original) / len(original))
+        fraction = None if original is None else 100 * interval.mean / (sum(original) / len(original))
         half = f"{100 * (interval.high - interval.mean):.1f}" if len(values) > 1 else "-"
-        mean, ratio = f"{100 * interval.mean:.1f}", "-" if share is None else f"{share:.0f}"
+        mean, ratio = f"{100 * interval.mean:.1f}", "-" if fraction is None else f"{fraction:.0f}"
         rows.append([dataset, model, name, len(values), mean, half, ratio])
     return rows
 
 
-def _show_plan(
-    study: ProfileStudy, store: Store, seconds: dict[str, float], workers: int | None, as_json: bool
-) -> None:
-    cores = max(workers if workers is not None else os.cpu_count() or 1, 1)
+def _show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
+    from grb.pipeline.estimate import seconds_of
+
+    seconds = seconds_of(study, store)
     total = sum(seconds.values())
     if as_json:
         output.print_json(
@@ -176,7 +187,7 @@ def _show_plan(
         )
         return
     rows = []
-    for dataset in study.nodes:
+    for dataset in study.sizes:
         own = [key for key, job in study.jobs.items() if job.data.dataset == dataset]
         todo = [key for key in own if key in seconds]
         rows.append([dataset, len(own), len(own) - len(todo), len(todo), duration(sum(seconds[key] for key in todo))])

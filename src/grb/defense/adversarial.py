@@ -45,6 +45,7 @@ class FullRange:
         check_steps(steps=self.steps)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and optimise their features over the whole range."""
         return inject(context, edges=self.edges, features=self._features, generator=generator)
 
     def _features(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
@@ -59,8 +60,8 @@ def training_attack(start: Start, step: float, steps: int) -> Attack:
 
     Args:
         start: Where injected features begin.
-        step: Of one iteration; ``full-range`` has its own.
-        steps: Iterations.
+        step: Size of one step; ``full-range`` has its own.
+        steps: Number of steps.
     """
     if start == "zero":
         return FGSM(step_size=step, steps=steps)
@@ -108,6 +109,7 @@ class AdversarialTraining(Training):
         return min(WARM_UP, self.settings.epochs // 2) if self.warm_up is None else self.warm_up
 
     def options(self) -> dict[str, Any]:
+        """The attack in front of every step, and the first epoch that may be the best one."""
         return {"augment": self._attacker(), "select_from": self.clean_epochs}
 
     def _attacker(self) -> Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]:

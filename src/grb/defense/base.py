@@ -21,7 +21,8 @@ from grb.trainer.graphs import fit_graphs
 class Defense(Protocol):
     """Anything that turns a defender's view into a model."""
 
-    def fit(self, view: View, *, seed: int) -> nn.Module: ...
+    def fit(self, view: View, *, seed: int) -> nn.Module:
+        """Train a model on what a defender may see; the same seed gives the same model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class Training:
 
     Args:
         settings: Which model and how to train it.
-        device: Where.
+        device: Device of the training.
         on_epoch: Called after each epoch, for progress.
     """
 
@@ -43,6 +44,7 @@ class Training:
         return {}
 
     def fit(self, view: View, *, seed: int) -> nn.Module:
+        """Train a model on what a defender may see; the same seed gives the same weights."""
         return self.fit_with_history(view, seed=seed)[0]
 
     def fit_with_history(self, view: View, *, seed: int) -> tuple[nn.Module, Fit]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from grb.catalogue import entries, resolve
 from grb.defense.preprocess import Preprocess, Pruning
+from grb.documentation import argument_docs, arguments_section
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.base import GraphModel, prepare
@@ -50,8 +50,8 @@ class Defended(GraphModel):
 
     Args:
         model: Any model of grb.
-        part: From a graph to a graph, see :mod:`grb.defense.preprocess`.
-        name: Of the part in the catalogue; a part that is not in it works, but the model cannot be saved.
+        part: Function from a graph to a graph, see :mod:`grb.defense.preprocess`.
+        name: Name of the part in the catalogue; a part that is not in it works, but the model cannot be saved.
     """
 
     def __init__(self, model: GraphModel, part: Preprocess, name: str | None = None) -> None:
@@ -68,9 +68,11 @@ class Defended(GraphModel):
         self.name = f"{model.name}-{name or _name_of(part)}"
 
     def prepare(self, adj: Adjacency) -> Edges:
+        """The edges as they are; they are preprocessed once the features are known."""
         return Edges(adj)
 
     def forward(self, x: Tensor | CSR, op: Edges) -> Tensor:
+        """Logits of every node, [n, classes]."""
         graph, inner = op.seen(self.part, self.model, x)
         logits: Tensor = self.model(graph.x, inner)
         return logits
@@ -112,9 +114,11 @@ class Relaxed(nn.Module):
         self.defended = defended
 
     def prepare(self, adj: Adjacency) -> tuple[Edges, Any]:
+        """The defended model's edges, and the inner model's operator of all edges."""
         return self.defended.prepare(adj), prepare(self.defended.model, adj)
 
     def forward(self, x: Tensor | CSR, op: tuple[Edges, Any]) -> Tensor:
+        """Logits of every node, [n, classes]."""
         edges, uncut = op
         with torch.no_grad():
             logits: Tensor = self.defended(x, edges)
@@ -133,14 +137,10 @@ def defended(model: str, part: str) -> Callable[..., Defended]:
 
     both = {**inspect.signature(make_model).parameters, **own}
     # a keyword may stand anywhere, but a signature wants those without a default first
-    listed = sorted(both.values(), key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    listed = sorted(
+        both.values(), key=lambda parameter: (parameter.kind, parameter.default is not inspect.Parameter.empty)
+    )
     make.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    make.__doc__ = _joined_docs(inspect.getdoc(make_part) or "", inspect.getdoc(make_model) or "")
+    what = (inspect.getdoc(make_part) or "").partition("\n\n")[0]
+    make.__doc__ = f"{what}\n\n{arguments_section(argument_docs(make_model) | argument_docs(make_part))}\n"
     return make
-
-
-def _joined_docs(part: str, model: str) -> str:
-    """What the part does, with the arguments of both."""
-    sections = [re.search(r"^Args:\n((?: {4}.*\n?|\n(?= {4}))+)", doc, re.MULTILINE) for doc in (model, part)]
-    arguments = "\n".join(section.group(1).rstrip() for section in sections if section is not None)
-    return f"{part.partition(chr(10) * 2)[0]}\n\nArgs:\n{arguments}\n"

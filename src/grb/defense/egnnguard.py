@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grb.defense.preprocess import unit_rows
 from grb.errors import DataError
@@ -17,6 +17,7 @@ from grb.model.layers import Linear, relu_dropout
 from grb.model.stack import ConvStack
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EGNNGuard(ConvStack):
     r"""GCN whose edges are weighed in every layer by the similarity of their ends, without anything to learn.
 
@@ -32,64 +33,43 @@ class EGNNGuard(ConvStack):
     are differentiated.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
-        threshold: Neighbours less alike than this are cut off.
+        threshold: Neighbours less similar than this are cut off.
         layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Chen et al., *Understanding and Improving Graph Injection Attack by Promoting Unnoticeability*, ICLR 2022.
         Zhang and Zitnik, *GNNGuard: Defending Graph Neural Networks against Adversarial Attacks*, NeurIPS 2020.
     """
 
+    threshold: float = 0.1
+    layer_norm: bool = False
     name = "egnnguard"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        threshold: float = 0.1,
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if not 0 <= threshold <= 1:
-            raise DataError(f"threshold is {threshold}, but a similarity is between 0 and 1")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=False,
-            make_conv=lambda a, b, _: Linear(a, b),
-            threshold=threshold,
-        )
-        self.params = {key: value for key, value in self.params.items() if key != "residual"}
-        self.threshold = threshold
-        if generator is not None:
-            self.reset_parameters(generator)
+    def build(self) -> None:
+        """Make the linear maps and norms."""
+        if not 0 <= self.threshold <= 1:
+            raise DataError(f"threshold is {self.threshold}, but a similarity is between 0 and 1")
+        self.stack(layer_norm=self.layer_norm, residual=False)
+
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A linear map; :meth:`forward` propagates."""
+        return Linear(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops."""
         return CSR(*with_self_loops(adj), symmetric=True)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h, edges, last = dense(x), op.values, len(self.convs) - 1
-        for place, linear in enumerate(self.convs):
+        for position, linear in enumerate(self.convs):
             assert isinstance(linear, Linear)
-            if self.norms is not None and place < last:
-                h = self.norms[place](h)
-            weights, edges = likeness_weights(op.pattern, h, edges, self.threshold)
+            if self.norms is not None and position < last:
+                h = self.norms[position](h)
+            weights, edges = egnnguard_weights(op.pattern, h, edges, self.threshold)
             h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
-            if place < last:
-                h = relu_dropout(h, self.dropout)
+            if position < last:
+                h = relu_dropout(h, self.drop)
         return h
 
     def stages(self) -> list[Stage] | None:
@@ -97,16 +77,16 @@ class EGNNGuard(ConvStack):
         return None
 
 
-def likeness_weights(
+def egnnguard_weights(
     pattern: Pattern, h: Tensor, values: Tensor | None = None, threshold: float = 0.1
 ) -> tuple[Tensor, Tensor]:
     r"""Entries of :math:`D^{-1/2} W D^{-1/2}`, see :class:`EGNNGuard`, and the edge weights that are left, both [entries].
 
     Args:
         pattern: Symmetric, with self-loops, [n, n].
-        h: Rows, [n, d]; a row of zeros is like no other.
+        h: Rows, [n, d]; a row of zeros is similar to no other.
         values: Edge weights, [entries], which multiply :math:`w_{uv}`; zero for an edge cut before, None for all one.
-        threshold: Neighbours less alike than this are cut off.
+        threshold: Neighbours less similar than this are cut off.
     """
     rows, columns = pattern.row_ids, pattern.indices
     loops = rows == columns

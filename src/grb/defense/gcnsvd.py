@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grb.errors import DataError
 from grb.graph import Adjacency, convert
@@ -18,6 +18,7 @@ from grb.model.torch.gcn import GCNConv
 LOWEST_DEGREE = 1e-5
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GCNSVD(ConvStack):
     r"""GCN on the rank-r part of the adjacency, kept as factors and computed once per graph.
 
@@ -25,49 +26,23 @@ class GCNSVD(ConvStack):
     1e-5), the convolution's operator is :math:`D^{-1/2} (A_r + I) D^{-1/2}`: never densified, :math:`O(n r h)` per layer.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         rank: r.
-        dropout: Rate behind every hidden layer.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Entezari et al., *All You Need Is Low (Rank): Defending Against Adversarial Attacks on Graphs*, WSDM 2020.
     """
 
+    rank: int = 50
     name = "gcn-svd"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        rank: int = 50,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if rank < 1:
-            raise DataError(f"rank is {rank}, but at least 1 is needed")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=False,
-            dropout=dropout,
-            residual=False,
-            make_conv=lambda a, b, _: GCNConv(a, b),
-            rank=rank,
-        )
-        self.params = {key: value for key, value in self.params.items() if key not in ("layer_norm", "residual")}
-        self.rank = rank
-        if generator is not None:
-            self.reset_parameters(generator)
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A graph convolution."""
+        if self.rank < 1:
+            raise DataError(f"rank is {self.rank}, but at least 1 is needed")
+        return GCNConv(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> LowRank:
+        """The normalised low-rank approximation of the adjacency."""
         values, vectors = largest_eigenpairs(adj, self.rank)
         weighted = vectors * values
         degrees = (weighted @ vectors.sum(0) + 1).clamp_min(LOWEST_DEGREE)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +11,11 @@ from torch.nn import functional
 from grb.graph import CSR, Adjacency, Pattern, dense, sampled_product
 from grb.graph.normalise import with_self_loops
 from grb.graph.sparse import row_sums
-from grb.model.base import GraphModel, hidden_sizes
-from grb.model.layers import Dropout, Linear, relu_dropout
+from grb.model.base import LayeredModel
+from grb.model.layers import Linear, linears, relu_dropout
 from grb.model.torch.gat import GATConv
 
-# neighbours less alike than this are cut off
+# neighbours less similar than this are cut off
 THRESHOLD = 0.1
 # how much of a layer's weights is taken over from the layer before
 MEMORY = 0.5
@@ -36,7 +35,7 @@ def similarity_weights(
         pattern: Symmetric, with self-loops, [n, n].
         h: Rows, [n, d]; a zero row is like no other.
         values: Edge weights :math:`a`, [entries]; None means that all are one.
-        threshold: Neighbours less alike than this are cut off.
+        threshold: Neighbours less similar than this are cut off.
     """
     unit = functional.normalize(h, dim=1, eps=1e-8)
     loops = pattern.row_ids == pattern.indices
@@ -63,10 +62,12 @@ class Gate(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.ones_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, pattern: Pattern, alpha: Tensor) -> Tensor:
+        """Logits of every node, [n, classes]."""
         both = torch.stack([alpha, alpha[pattern.transposed[1]]], dim=1)
         score = self.linear(both).squeeze(1)
         gate = (score >= 0).to(alpha.dtype)
@@ -76,13 +77,12 @@ class Gate(nn.Module):
         return torch.where(pattern.row_ids == pattern.indices, alpha, alpha * gate)
 
 
-class _Guarded(GraphModel):
+@dataclass(eq=False, repr=False)
+class _Guarded(LayeredModel):
     """What both guarded models share: weights of every layer from its own input, with memory of the layer before."""
 
-    def _start(self, hidden: list[int], params: dict[str, Any], dropout: float) -> None:
-        self.params = {**params, "hidden_features": hidden, "dropout": dropout}
+    def build(self) -> None:
         self.gate = Gate()
-        self.dropout = Dropout(dropout)
 
     def prepare(self, adj: Adjacency) -> CSR:
         return CSR(*with_self_loops(adj), symmetric=True)
@@ -93,6 +93,7 @@ class _Guarded(GraphModel):
         return mixed
 
 
+@dataclass(eq=False, repr=False)
 class GCNGuard(_Guarded):
     r"""GCN whose edges are weighed by the similarity of their ends.
 
@@ -103,59 +104,36 @@ class GCNGuard(_Guarded):
     Differs from THUDM/grb, which builds dense similarity matrices, never trains the gate and feeds one layer's weights to the
     next as its graph. The memory's share is a constant, as the number of parameters in the paper's tables has no room for it.
 
-    Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
-        dropout: Rate behind every hidden layer.
-        generator: Draws the weights; torch's global one if not given.
-
     References:
         Zhang and Zitnik, *GNNGuard: Defending Graph Neural Networks against Adversarial Attacks*, NeurIPS 2020.
     """
 
     name = "gcnguard"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self._start(hidden, {"in_features": in_features, "out_features": out_features}, dropout)
-        widths = [in_features, *hidden, out_features]
-        self.linears = nn.ModuleList(Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
-        if generator is not None:
-            self.reset_parameters(generator)
+    def build(self) -> None:
+        """Make the gate and the linear maps."""
+        super().build()
+        self.linears = linears(self.widths)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
-        for place, linear in enumerate(self.linears):
+        for position, linear in enumerate(self.linears):
             assert isinstance(linear, Linear)
             weights = self._weights(op, h, weights)
             h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
-            if place < len(self.linears) - 1:
-                h = relu_dropout(h, self.dropout)
+            if position < len(self.linears) - 1:
+                h = relu_dropout(h, self.drop)
         return h
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GATGuard(_Guarded):
     r"""GAT whose attention is multiplied by GNNGuard's weights and normalised again.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
         hidden_features: Hidden widths of one head, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         heads: Heads of every layer, the last one included.
-        dropout: Rate behind every hidden layer.
-        generator: Draws the weights; torch's global one if not given.
 
     Differs from THUDM/grb, whose GATGuard prunes edges but ignores the weights.
 
@@ -163,34 +141,24 @@ class GATGuard(_Guarded):
         Zhang and Zitnik, *GNNGuard: Defending Graph Neural Networks against Adversarial Attacks*, NeurIPS 2020.
     """
 
+    heads: int = 4
     name = "gatguard"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        heads: int = 4,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self._start(hidden, {"in_features": in_features, "out_features": out_features, "heads": heads}, dropout)
-        inputs, outputs = [in_features, *(size * heads for size in hidden)], [*hidden, out_features]
+    def build(self) -> None:
+        """Make the gate and the attention layers."""
+        super().build()
+        inputs, last = [self.in_features, *(size * self.heads for size in self.hidden)], len(self.hidden)
         self.convs = nn.ModuleList(
-            GATConv(a, b, heads, average=place == len(hidden), dropout=0.0)
-            for place, (a, b) in enumerate(zip(inputs, outputs, strict=True))
+            GATConv(before, after, self.heads, average=layer == last, dropout=0.0)
+            for layer, (before, after) in enumerate(zip(inputs, self.widths[1:], strict=True))
         )
-        if generator is not None:
-            self.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             weights = self._weights(op, h, weights)
             h = conv(h, CSR(op.pattern, weights))
-            if place < len(self.convs) - 1:
-                h = self.dropout(functional.elu(h))
+            if position < len(self.convs) - 1:
+                h = self.drop(functional.elu(h))
         return h

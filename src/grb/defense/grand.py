@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, dense, normalise
-from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, relu_dropout
+from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
+from grb.model.layers import Dropout, Linear, linears, relu_dropout
 
 
-class GRAND(GraphModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GRAND(LayeredModel):
     r"""A perceptron on randomly propagated features, with a loss that makes the draws agree.
 
     In each of ``draws`` passes whole rows of the features are dropped, :math:`\tilde X = \mathrm{diag}(\epsilon) X /
@@ -30,69 +32,43 @@ class GRAND(GraphModel):
     width is propagated. Differs from THUDM/GRAND: no weight decay, as in every training here.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
         hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
-        n_layers: Linear layers, if one width is given.
         k: Propagations :math:`K`.
         draws: Passes :math:`S` in a training step.
         node_dropout: Rate :math:`\delta` of dropped rows.
         input_dropout: Rate of dropped entries of propagated features.
-        dropout: Rate behind every hidden layer.
         temperature: :math:`T`; lower is sharper.
         consistency: Weight :math:`\lambda` of the consistency loss.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Feng et al., *Graph Random Neural Networks for Semi-Supervised Learning on Graphs*, NeurIPS 2020.
     """
 
+    hidden_features: int | Sequence[int] = field(default=(32,), kw_only=False)
+    k: int = 8
+    draws: int = 4
+    node_dropout: float = 0.5
+    input_dropout: float = 0.5
+    dropout: float = 0.5
+    temperature: float = 0.5
+    consistency: float = 1.0
     name = "grand"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (32,),
-        n_layers: int | None = None,
-        k: int = 8,
-        draws: int = 4,
-        node_dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        dropout: float = 0.5,
-        temperature: float = 0.5,
-        consistency: float = 1.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        if k < 0 or draws < 1:
-            raise DataError(f"k is {k} and draws is {draws}, but at least 0 and 1 are needed")
-        if not temperature > 0 or not consistency >= 0:
+    def build(self) -> None:
+        """Make the perceptron and the three kinds of dropout."""
+        if self.k < 0 or self.draws < 1:
+            raise DataError(f"k is {self.k} and draws is {self.draws}, but at least 0 and 1 are needed")
+        if not self.temperature > 0 or not self.consistency >= 0:
             raise DataError(
-                f"temperature is {temperature} and consistency {consistency}, but above 0 and at least 0 are needed"
+                f"temperature is {self.temperature} and consistency {self.consistency}, "
+                "but above 0 and at least 0 are needed"
             )
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self.params = {
-            "in_features": in_features,
-            "out_features": out_features,
-            "hidden_features": hidden,
-            "k": k,
-            "draws": draws,
-            "node_dropout": node_dropout,
-            "input_dropout": input_dropout,
-            "dropout": dropout,
-            "temperature": temperature,
-            "consistency": consistency,
-        }
-        self.k, self.draws, self.temperature, self.consistency = k, draws, temperature, consistency
-        widths = [in_features, *hidden, out_features]
-        self.linears = nn.ModuleList(Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
-        self.node_dropout, self.input_dropout, self.dropout = map(Dropout, (node_dropout, input_dropout, dropout))
+        self.linears = linears(self.widths)
+        self.node_drop, self.input_drop = Dropout(self.node_dropout), Dropout(self.input_dropout)
         self._logits: Tensor | None = None
-        if generator is not None:
-            self.reset_parameters(generator)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
@@ -109,10 +85,10 @@ class GRAND(GraphModel):
         return first
 
     def _drawn(self, x: Tensor | CSR, op: CSR) -> Tensor:
-        rows = self.node_dropout(torch.ones(x.shape[0], 1, device=op.device))
-        if self.input_dropout.p == 0:
+        rows = self.node_drop(torch.ones(x.shape[0], 1, device=op.device))
+        if self.input_drop.p == 0:
             return self._predicted(self._mean(rows * self._first.transform(x), op))
-        mean = self.input_dropout(self._mean(rows * dense(x), op))
+        mean = self.input_drop(self._mean(rows * dense(x), op))
         return self._predicted(self._first.transform(mean))
 
     def _mean(self, h: Tensor, op: CSR) -> Tensor:
@@ -126,7 +102,7 @@ class GRAND(GraphModel):
         """The perceptron from the product of its first layer on."""
         h = self._first.shift(h)
         for linear in self.linears[1:]:
-            h = linear(relu_dropout(h, self.dropout))
+            h = linear(relu_dropout(h, self.drop))
         return h
 
     def penalty(self) -> Tensor:
@@ -137,6 +113,8 @@ class GRAND(GraphModel):
         return self.consistency * (probs - target).square().sum(-1).mean()
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
+
         def started(state: State) -> State:
             h = self._first.transform(state[0])
             return h, h

@@ -27,7 +27,8 @@ BLOCK = 2**18
 class Preprocess(Protocol):
     """Anything from a graph to a graph with the same nodes; a dataclass of plain values can be saved with a model."""
 
-    def __call__(self, graph: Graph) -> Graph: ...
+    def __call__(self, graph: Graph) -> Graph:
+        """The graph as the model shall see it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Pruning:
             raise DataError(f"threshold is {self.threshold}, but a similarity is between 0 and 1")
 
     def __call__(self, graph: Graph) -> Graph:
+        """The graph without edges between dissimilar nodes."""
         with torch.no_grad():
             keep = self.similarity(graph) >= self.threshold
             keep &= keep[graph.adj.pattern.transposed[1]]  # an edge goes both ways, whatever rounding says
@@ -73,6 +75,7 @@ class Jaccard(Pruning):
     threshold: float = 0.01
 
     def similarity(self, graph: Graph) -> Tensor:
+        """Jaccard similarity of the ends of every edge, [entries]."""
         pattern = graph.adj.pattern
         bits = _mapped(graph.x, lambda x: (x > 0).to(x.dtype))
         common, sizes = inner_products(pattern, bits), _row_sums(bits)
@@ -96,6 +99,7 @@ class Cosine(Pruning):
     threshold: float = 0.1
 
     def similarity(self, graph: Graph) -> Tensor:
+        """Cosine similarity of the ends of every edge, [entries]."""
         return inner_products(graph.adj.pattern, unit_rows(graph.x))
 
 
@@ -124,6 +128,7 @@ class Transform:
             raise DataError(f"function is {self.function!r}, but {', '.join(get_args(Function))} are known")
 
     def __call__(self, graph: Graph) -> Graph:
+        """The graph with transformed features."""
         if self.function == "unit":
             return graph.with_features(unit_rows(graph.x))
         return graph.with_features(_mapped(graph.x, _SQUASHED[self.function]))

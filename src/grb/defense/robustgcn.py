@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from grb.graph import CSR, Adjacency, normalise
-from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear
+from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
+from grb.model.layers import linears
 
 # the root of zero has an infinite slope, the logarithm of zero is infinite
 TINY = 1e-8
 
 
-class RobustGCN(GraphModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RobustGCN(LayeredModel):
     r"""Convolutions over means and variances with attention to certainty.
 
     In every layer :math:`M = \mathrm{elu}(M W_m + b_m)`, :math:`V = \mathrm{relu}(V W_v + b_v)`,
@@ -37,69 +39,41 @@ class RobustGCN(GraphModel):
     Differs from THUDM/grb: no noise in evaluation, activations whatever the dropout, the KL term of the paper is there.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         gamma: How fast attention falls with variance.
         beta: Weight of the KL term.
         floored: Whether the first layer's variance is at least the positive part of the mean's pre-activation.
-        dropout: Rate behind every hidden layer.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Zhu et al., *Robust Graph Convolutional Networks Against Adversarial Attacks*, KDD 2019.
     """
 
+    gamma: float = 1.0
+    beta: float = 5e-4
+    floored: bool = False
     name = "r-gcn"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        gamma: float = 1.0,
-        beta: float = 5e-4,
-        floored: bool = False,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self.params = {
-            "in_features": in_features,
-            "out_features": out_features,
-            "hidden_features": hidden,
-            "gamma": gamma,
-            "beta": beta,
-            "floored": floored,
-            "dropout": dropout,
-        }
-        self.gamma, self.beta, self.floored = gamma, beta, floored
-        widths = [in_features, *hidden, out_features]
-        pairs = list(zip(widths, widths[1:], strict=False))
-        self.means = nn.ModuleList(Linear(a, b) for a, b in pairs)
-        self.variances = nn.ModuleList(Linear(a, b) for a, b in pairs)
-        self.dropout = Dropout(dropout)
+    def build(self) -> None:
+        """Make the linear maps of means and variances."""
+        self.means = linears(self.widths)
+        self.variances = linears(self.widths)
         self._first: State = ()
-        if generator is not None:
-            self.reset_parameters(generator)
 
     def prepare(self, adj: Adjacency) -> list[CSR]:
+        """The operators of means and of variances."""
         return [normalise.gcn(adj), normalise.scaled(adj, left=-1.0, right=-1.0)]
 
     def forward(self, x: Tensor | CSR, op: Sequence[CSR]) -> Tensor:
+        """Logits of every node, [n, classes]."""
         state: State = (x,)  # type: ignore[assignment]
         for layer in range(len(self.means)):
             state = self._attended(self._gaussian(state, layer))
             state = (op[0] @ state[0], op[1] @ state[1])
             if layer < len(self.means) - 1:
-                state = (self.dropout(state[0]), self.dropout(state[1]))
+                state = (self.drop(state[0]), self.drop(state[1]))
         mean, variance = state
         if not self.training:
             return mean
-        noise = torch.randn(mean.shape, generator=self.dropout.generator, device=mean.device)
+        noise = torch.randn(mean.shape, generator=self.drop.generator, device=mean.device)
         return mean + noise * torch.sqrt(variance + TINY)
 
     def _gaussian(self, state: State, layer: int) -> State:
@@ -127,6 +101,7 @@ class RobustGCN(GraphModel):
         return self.beta * divergence.mean(1).sum()
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
         for layer in range(len(self.means)):
             stages += [self._before(layer), Propagate(slot=0, op=0), Propagate(slot=1, op=1)]

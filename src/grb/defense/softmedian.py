@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ BLOCK = 2**22
 RESIDUAL = 1e-4
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftMedian(ConvStack):
     r"""GCN whose sums over neighbours are soft medians.
 
@@ -42,63 +44,41 @@ class SoftMedian(ConvStack):
     distances and the weights. Per layer :math:`O(|E| d)` and one sort of the n rows in every dimension.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         temperature: :math:`T`.
         teleport: Probability of returning of personalised PageRank, 0.15 in the paper, which then takes the place of
             :math:`\hat A` (SoftMedian-GDC; its weights are constants for gradients); None for :math:`\hat A`.
         neighbours: Entries of every row of personalised PageRank.
         layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Geisler et al., *Robustness of Graph Neural Networks at Scale*, NeurIPS 2021.
         Gasteiger et al., *Diffusion Improves Graph Learning*, NeurIPS 2019.
     """
 
+    hidden_features: int | Sequence[int] = field(default=(64,), kw_only=False)
+    temperature: float = 0.5
+    teleport: float | None = None
+    neighbours: int = 64
+    layer_norm: bool = False
+    dropout: float = 0.5
     name = "softmedian"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64,),
-        n_layers: int | None = None,
-        temperature: float = 0.5,
-        teleport: float | None = None,
-        neighbours: int = 64,
-        layer_norm: bool = False,
-        dropout: float = 0.5,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if not temperature > 0:
-            raise DataError(f"temperature is {temperature}, but must be positive")
-        if teleport is not None and not 0.01 <= teleport < 1:
-            raise DataError(f"teleport is {teleport}, but at least 0.01 and below 1 is needed, for instance 0.15")
-        if neighbours < 1:
-            raise DataError(f"neighbours is {neighbours}, but at least 1 is needed")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=False,
-            make_conv=lambda a, b, _: SoftMedianConv(a, b, temperature),
-            temperature=temperature,
-            teleport=teleport,
-            neighbours=neighbours,
-        )
-        self.params = {key: value for key, value in self.params.items() if key != "residual"}
-        self.teleport, self.neighbours = teleport, neighbours
-        if generator is not None:
-            self.reset_parameters(generator)
+    def build(self) -> None:
+        """Make the convolutions and norms."""
+        if not self.temperature > 0:
+            raise DataError(f"temperature is {self.temperature}, but must be positive")
+        if self.teleport is not None and not 0.01 <= self.teleport < 1:
+            raise DataError(f"teleport is {self.teleport}, but at least 0.01 and below 1 is needed, for instance 0.15")
+        if self.neighbours < 1:
+            raise DataError(f"neighbours is {self.neighbours}, but at least 1 is needed")
+        self.stack(layer_norm=self.layer_norm, residual=False)
+
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A convolution with soft medians."""
+        return SoftMedianConv(in_features, out_features, self.temperature)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The normalised adjacency, or personalised PageRank with ``teleport``."""
         if self.teleport is None:
             return normalise.gcn(adj)
         return personalised_pagerank(adj, self.teleport, self.neighbours)
@@ -117,12 +97,16 @@ class SoftMedianConv(nn.Module):
         self.linear = Linear(in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """New rows, [n, out]."""
         return self.linear.shift(soft_median(op, self.linear.transform(x), self.temperature))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
+
         def mixed(op: CSR, sources: State, targets: State) -> State:
             return (soft_median(op, sources[0], self.temperature),)
 
@@ -188,8 +172,8 @@ def median_rows(pattern: Pattern, weights: Tensor, x: Tensor) -> Tensor:
     """
     from scipy.sparse import csr_array
 
-    flipped, places = pattern.transposed
-    arrays = (weights.double()[places], flipped.indices, flipped.indptr)
+    flipped, positions = pattern.transposed
+    arrays = (weights.double()[positions], flipped.indices, flipped.indptr)
     who = csr_array(tuple(array.cpu().numpy() for array in arrays), shape=flipped.shape)
     width = max(1, BLOCK // max(pattern.entries, 1))
     parts = x.cpu().T.split(width)
@@ -211,8 +195,8 @@ def _medians(who: csr_array, x: Tensor) -> NDArray[np.int64]:
     start, stop = ascending.indptr[:-1], ascending.indptr[1:]
     # a little less than half, because an even number of equal weights must not depend on rounding
     half = so_far[start] + (so_far[stop] - so_far[start]) * (0.5 - 1e-6)
-    place = np.clip(np.searchsorted(so_far, half) - 1, start, np.maximum(stop - 1, start))
-    found = order.ravel()[ascending.indices[np.minimum(place, len(ascending.indices) - 1)]]
+    position = np.clip(np.searchsorted(so_far, half) - 1, start, np.maximum(stop - 1, start))
+    found = order.ravel()[ascending.indices[np.minimum(position, len(ascending.indices) - 1)]]
     return found.reshape(width, rows).T
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from grb import serial
 from grb.errors import DataError
 from grb.evaluator.measurement import Array, Knowledge
 from grb.metric.summary import average, confidence_interval, three_max, three_min, weighted
+from grb.serial import Count
 
 CLEAN = "none"
 FORMAT = 2
@@ -61,7 +63,7 @@ class Estimate:
     std: float
     low: float | None
     high: float | None
-    n: int
+    n: Count
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,20 @@ class Board:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return {"format": FORMAT, **to_plain(self)}
+        """As JSON holds it; :meth:`from_dict` reads it back."""
+        return {"format": FORMAT, **serial.to_dict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Board:
+        """Back from :meth:`to_dict`; anything else is refused."""
+        what = f"a board of format {FORMAT}"
+        given = dict(values) if isinstance(values, Mapping) else {}
+        if given.pop("format", None) != FORMAT:
+            raise DataError(f"this is not {what}; `grb leaderboard --format json` writes one")
+        board = serial.from_dict(cls, given, what)
+        if not board.difficulties or not board.cells:
+            raise DataError("there is nothing to show: the board has no cells")
+        return board
 
 
 def board_from_runs(
@@ -366,14 +380,3 @@ def _ordered(names: Iterable[str], summaries: Mapping[str, Mapping[str, Estimate
         return (-value.mean if descending else value.mean), name
 
     return sorted(names, key=place)
-
-
-def to_plain(value: Any) -> Any:
-    """Nested values of a board as JSON holds them."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: to_plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    return value

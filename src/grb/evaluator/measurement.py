@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import base64
-import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from grb import serial
 from grb.errors import DataError, IntegrityError
+from grb.serial import Count, Fraction
 
 FORMAT = 1
 Knowledge = Literal["none", "transfer", "white-box"]
 Objective = Literal["evasion", "poisoning"]
 TrainMode = Literal["inductive", "transductive"]
 Labels = Literal["predicted", "true"]
-KNOWLEDGE: tuple[str, ...] = get_args(Knowledge)
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
 TRAIN_MODES: tuple[str, ...] = get_args(TrainMode)
 # name of the method of a job that nobody computed: its artefact was submitted
@@ -43,8 +43,8 @@ class DatasetInfo:
     reference: str
     fingerprint: str
     synthetic: bool = False
-    task: str = "node"
-    split: int | None = None
+    task: Literal["node", "graph"] = "node"
+    split: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class MethodInfo:
 
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    version: int = 1
+    seed: Count = 0
+    version: Count = 1
     key: str = ""
     cpu_seconds: float = 0.0
     title: str = ""
@@ -112,9 +112,9 @@ class AttackInfo:
     threat: Mapping[str, Any] = field(default_factory=dict)
     budget: Mapping[str, float] = field(default_factory=dict)
     labels: Labels = "predicted"
-    steps: int = 0
+    steps: Count = 0
     peak_megabytes: float = 0.0
-    edit_bytes: int = 0
+    edit_bytes: Count = 0
     notes: tuple[str, ...] = ()
 
 
@@ -132,7 +132,7 @@ class DefenseInfo:
 
     method: MethodInfo
     settings: Mapping[str, Any] = field(default_factory=dict)
-    parameters: int = 0
+    parameters: Count = 0
     train_mode: TrainMode = "inductive"
     validation: str = ""
 
@@ -150,10 +150,14 @@ class Outcome:
     """
 
     values: Mapping[str, float]
-    changed: float
-    targets: int
+    changed: Fraction
+    targets: Count
     correct: str
-    invalid: int = 0
+    invalid: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.invalid > self.targets:
+            raise DataError(f"{self.invalid} of {self.targets} targets are invalid, which cannot be")
 
     def bits(self) -> Array:
         """Which targets get all their true labels, [targets]."""
@@ -183,152 +187,21 @@ class Measurement:
     metric: str = "accuracy"
     objective: Objective = "evasion"
     study: str = ""
-    threads: int = 1
+    threads: Count = 1
     device: str = "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **_to_dict(self)}
+        return {"format": FORMAT, **serial.to_dict(self)}
 
     @classmethod
     def from_dict(cls, values: Any) -> Measurement:
         """Back from :meth:`to_dict`; anything else is refused."""
-        try:
-            if values["format"] != FORMAT:
-                raise ValueError(f"format {values['format']}")
-            return cls(
-                dataset=_dataset(values["dataset"]),
-                defense=_defense(values["defense"]),
-                attack=None if values["attack"] is None else _attack(values["attack"]),
-                outcomes={_text(name): _outcome(each) for name, each in values["outcomes"].items()},
-                metric=_text(values["metric"]),
-                objective=_one_of(values["objective"], OBJECTIVES),
-                study=_text(values["study"]),
-                threads=_count(values["threads"]),
-                device=_text(values["device"]),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise DataError(f"this is no measurement of format {FORMAT} ({str(error)[:80]})") from None
-
-
-def _to_dict(value: Any) -> Any:
-    """Nested frozen dataclasses as plain values; faster than dataclasses.asdict, which copies deeply."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _to_dict(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, Mapping):
-        return {key: _to_dict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_dict(item) for item in value]
-    return value
-
-
-# reading back: a record may come from anywhere
-
-
-def _dataset(values: Mapping[str, Any]) -> DatasetInfo:
-    return DatasetInfo(
-        _text(values["name"]),
-        _text(values["reference"]),
-        _text(values["fingerprint"]),
-        _boolean(values["synthetic"]),
-        _one_of(values["task"], ("node", "graph")),
-        None if values["split"] is None else _count(values["split"]),
-    )
-
-
-def _method(values: Mapping[str, Any]) -> MethodInfo:
-    return MethodInfo(
-        _text(values["name"]),
-        _mapping(values["params"]),
-        _count(values["seed"]),
-        _count(values["version"]),
-        _text(values["key"]),
-        _number(values["cpu_seconds"]),
-        _text(values["title"]),
-    )
-
-
-def _attack(values: Mapping[str, Any]) -> AttackInfo:
-    return AttackInfo(
-        _method(values["method"]),
-        _text(values["scenario"]),
-        _one_of(values["knowledge"], KNOWLEDGE),
-        None if values["surrogate"] is None else _method(values["surrogate"]),
-        _mapping(values["threat"]),
-        {_text(name): _number(value) for name, value in values["budget"].items()},
-        _one_of(values["labels"], get_args(Labels)),
-        _count(values["steps"]),
-        _number(values["peak_megabytes"]),
-        _count(values["edit_bytes"]),
-        tuple(_text(note) for note in values["notes"]),
-    )
-
-
-def _defense(values: Mapping[str, Any]) -> DefenseInfo:
-    return DefenseInfo(
-        _method(values["method"]),
-        _mapping(values["settings"]),
-        _count(values["parameters"]),
-        _one_of(values["train_mode"], TRAIN_MODES),
-        _text(values["validation"]),
-    )
-
-
-def _outcome(values: Mapping[str, Any]) -> Outcome:
-    shares = {_text(name): _number(value) for name, value in values["values"].items()}
-    found = Outcome(
-        shares,
-        _fraction(values["changed"]),
-        _count(values["targets"]),
-        _text(values["correct"]),
-        _count(values["invalid"]),
-    )
-    if found.invalid > found.targets:
-        raise ValueError(f"{found.invalid} of {found.targets} targets invalid")
-    return found
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"text expected, got {type(value).__name__}")
-    return value
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"true or false expected, got {type(value).__name__}")
-    return value
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"a whole number of at least 0 expected, got {str(value)[:40]}")
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"a finite number expected, got {str(value)[:40]}")
-    return float(value)
-
-
-def _fraction(value: Any) -> float:
-    number = _number(value)
-    if not 0 <= number <= 1:
-        raise ValueError(f"a fraction from 0 to 1 expected, got {number}")
-    return number
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"a mapping expected, got {type(value).__name__}")
-    return dict(value)
-
-
-def _one_of(value: Any, allowed: Sequence[str]) -> Any:
-    if value not in allowed:
-        raise ValueError(f"{str(value)[:40]} is none of {', '.join(allowed)}")
-    return value
+        what = f"a measurement of format {FORMAT}"
+        given = dict(values) if isinstance(values, Mapping) else {}
+        if given.pop("format", None) != FORMAT:
+            raise DataError(f"this is not {what}")
+        return serial.from_dict(cls, given, what)
 
 
 def pack_bits(bits: Any) -> str:

@@ -227,7 +227,7 @@ def _value(each: Metric, found: Prediction, y: Tensor, ids: Tensor, where: str) 
     except GRBError as error:
         raise DataError(f"metric '{each.name}' is undefined for {where}: {error}") from None
     except Exception as error:
-        if each.custom is None:
+        if not each.is_custom:
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise DataError(f"the custom metric '{each.name}' fails for {where} ({reason})") from error

@@ -27,7 +27,7 @@ def owners(graph: Graph, edit: GraphEdit) -> Tensor:
 
     Args:
         graph: A collection.
-        edit: Of it; every appended node must be joined with an old one, directly or by way of other new ones.
+        edit: An edit of it; every appended node must be joined with an old one, directly or by way of other new ones.
     """
     if edit.n != graph.n or edit.cut:
         raise DataError(f"the edit is for {edit.n} nodes and cuts {edit.cut}, but the collection has {graph.n} to keep")

@@ -47,18 +47,22 @@ class CompleteAdjacency(Adjacency):
 
     @property
     def n(self) -> int:
+        """Number of nodes."""
         return int(self.ptr[-1])
 
     @property
     def num_edges(self) -> int:
+        """Number of undirected edges."""
         return int((self.sizes * (self.sizes - 1)).sum()) // 2
 
     @property
     def device(self) -> torch.device:
+        """Device of the boundaries."""
         return self.ptr.device
 
     @property
     def degrees(self) -> Tensor:
+        """Degree of every node, [n]."""
         return torch.repeat_interleave(self.sizes - 1, self.sizes)
 
     @cached_property
@@ -84,6 +88,7 @@ class CompleteAdjacency(Adjacency):
         return Complete(self.ptr, scale, 0.0 if self_loops else -scale)
 
     def crosses(self, owner: Tensor) -> bool:
+        """Whether an edge joins nodes of two different owners."""
         own = torch.repeat_interleave(torch.arange(len(self.sizes), device=self.device), self.sizes)
         same = own[1:] == own[:-1]
         return bool((owner[1:] != owner[:-1])[same].any())
@@ -97,4 +102,5 @@ class CompleteAdjacency(Adjacency):
         return CompleteAdjacency(functional.pad(counts.cumsum(0), (1, 0)))
 
     def to(self, device: torch.device | str) -> CompleteAdjacency:
+        """The same graphs on another device."""
         return CompleteAdjacency(self.ptr.to(device))

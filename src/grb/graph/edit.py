@@ -95,14 +95,17 @@ class GraphEdit:
 
     @property
     def num_new(self) -> int:
+        """Number of appended nodes."""
         return 0 if self.new_x is None else len(self.new_x)
 
     @property
     def n_after(self) -> int:
+        """Number of nodes after the edit."""
         return self.base + self.num_new
 
     @property
     def is_empty(self) -> bool:
+        """Whether the edit changes nothing."""
         return not (self.add.numel() or self.drop.numel() or self.num_new or self.cut or self.set_ids is not None)
 
     @property
@@ -186,6 +189,7 @@ class GraphEdit:
 
     @classmethod
     def load_with_meta(cls, path: str | os.PathLike[str]) -> tuple[GraphEdit, dict[str, Any]]:
+        """An edit and its metadata from a npz file; anything malformed is refused."""
         arrays = read_npz(path, required=_ARRAYS, allowed=_ARRAYS, max_bytes=MAX_EDIT_BYTES)
         meta = _read_meta(path, arrays["meta"])
         pairs = {name: _read_pairs(path, arrays[name], name) for name in ("add", "drop")}

@@ -63,6 +63,7 @@ class FeatureScale:
         return cls(chosen, float(wide.mean()), float(wide.std(correction=0)) or 1.0)
 
     def apply(self, x: Tensor) -> Tensor:
+        """Scaled features."""
         if self.kind == "none":
             return x
         z = (x - self.centre) / self.spread
@@ -71,6 +72,7 @@ class FeatureScale:
         return torch.tanh(z) if self.kind == "tanh" else z
 
     def invert(self, z: Tensor) -> Tensor:
+        """Features before the scaling."""
         if self.kind == "none":
             return z
         if self.kind in ("arctan", "tanh"):

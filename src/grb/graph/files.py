@@ -7,7 +7,6 @@ broken file with one sentence. A writer never leaves a half-written file (:mod:`
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import zipfile
 import zlib
@@ -18,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from grb.atomic import write_atomic
+from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
 
 MAX_BYTES = 8 * 2**30
@@ -67,14 +66,6 @@ def read_npz(
         raise DataError(f"{path} is not an npz file ({_looks_like(path)}); get it again or check the path") from None
     except (EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error, struct.error) as error:
         raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file that may be read; a pipe or a device, whose reading may never end, is refused."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise DataError(f"{path} is a pipe or a device, but a regular file is needed")
-    return found.st_size
 
 
 def _check_ends(path: Path, archive: zipfile.ZipFile) -> None:

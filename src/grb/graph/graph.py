@@ -68,18 +68,22 @@ class Graph:
 
     @property
     def n(self) -> int:
+        """Number of nodes."""
         return self.adj.n
 
     @property
     def num_edges(self) -> int:
+        """Number of undirected edges."""
         return self.adj.num_edges
 
     @property
     def num_features(self) -> int:
+        """Number of features per node."""
         return int(self.x.shape[1])
 
     @property
     def num_graphs(self) -> int:
+        """Number of graphs in a collection; 1 for a single graph."""
         return 1 if self.ptr is None else len(self.ptr) - 1
 
     @property
@@ -129,9 +133,11 @@ class Graph:
         return Graph(self.adj.subgraph(nodes), _rows(self.x, nodes), y, ptr)
 
     def with_features(self, x: Tensor | CSR) -> Graph:
+        """The same graph with other features."""
         return replace(self, x=x)
 
     def to(self, device: torch.device | str) -> Graph:
+        """The same graph on another device."""
         y = None if self.y is None else self.y.to(device)
         return Graph(self.adj.to(device), self.x.to(device), y, self.ptr)
 

@@ -39,10 +39,12 @@ class LowRank:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return len(self.left), len(self.right)
 
     @property
     def T(self) -> LowRank:  # noqa: N802
+        """The transpose."""
         return LowRank(self.right, self.left, self.diagonal)
 
     def __matmul__(self, x: Tensor) -> Tensor:
@@ -52,6 +54,7 @@ class LowRank:
         return product + (self.diagonal if x.dim() == 1 else self.diagonal.unsqueeze(1)) * x
 
     def rows(self, ids: Tensor) -> LowRank:
+        """The block of some rows."""
         if self.diagonal is not None:
             raise DataError("a low-rank matrix with a diagonal has no block of rows of the same kind")
         return LowRank(self.left[ids], self.right)
@@ -78,6 +81,7 @@ class Complete:
 
     @classmethod
     def adjacency(cls, ptr: Tensor) -> Complete:
+        """The adjacency of complete graphs without self-loops."""
         return cls(ptr, torch.ones(len(ptr) - 1), own=-1.0)
 
     @classmethod
@@ -87,11 +91,13 @@ class Complete:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         n = int(self.ptr[-1])
         return n, n
 
     @property
     def T(self) -> Complete:  # noqa: N802
+        """The transpose, which is the operator itself."""
         return self
 
     @cached_property
@@ -131,5 +137,6 @@ class Complete:
         return CSR(Pattern(indptr, columns, self.shape[1]), values + factors * own)
 
     def to(self, device: torch.device | str) -> Complete:
+        """The same operator on another device."""
         own = self.own.to(device) if isinstance(self.own, Tensor) else self.own
         return Complete(self.ptr.to(device), self.scale.to(device), own)

@@ -28,11 +28,16 @@ class Op(Protocol):
     """A linear map over nodes: ``op @ x`` with ``x`` [columns, d], its transpose, and blocks of its rows."""
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
     @property
-    def T(self) -> Op: ...  # noqa: N802
+    def T(self) -> Op:  # noqa: N802
+        """The transpose."""
+
     def __matmul__(self, x: Tensor) -> Tensor: ...
-    def rows(self, ids: Tensor) -> Op: ...
+    def rows(self, ids: Tensor) -> Op:
+        """The block of some rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +58,17 @@ class Pattern:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.indptr.shape[0] - 1, self.columns  # not len(): torch's is a Python function, and this a hot path
 
     @property
     def entries(self) -> int:
+        """Number of stored entries."""
         return self.indices.shape[0]
 
     @property
     def device(self) -> torch.device:
+        """Device of the indices."""
         return self.indptr.device
 
     @cached_property
@@ -76,7 +84,7 @@ class Pattern:
 
     @cached_property
     def transposed(self) -> tuple[Pattern, Tensor]:
-        """The transposed pattern and, for each of its entries, the place of that entry here."""
+        """The transposed pattern and, for each of its entries, the position of that entry here."""
         indptr, indices, order = _by_columns(self)
         if self.symmetric:
             return self, order
@@ -101,25 +109,26 @@ class Pattern:
         return Pattern(flipped.indptr, order.to(self.indices.dtype), self.entries)
 
     def rows(self, ids: Tensor) -> tuple[Pattern, Tensor]:
-        """Some rows as a pattern of their own, and the place here of each of its entries."""
+        """Some rows as a pattern of their own, and the position here of each of its entries."""
         ids = ids.to(self.device)
         counts = self.counts.index_select(0, ids)
         indptr = counts.new_zeros(len(ids) + 1)
         torch.cumsum(counts, 0, dtype=counts.dtype, out=indptr[1:])
         total = int(indptr[-1])
         shift = self.indptr.index_select(0, ids) - indptr[:-1]
-        places = torch.repeat_interleave(shift, counts, output_size=total)
-        places += torch.arange(total, dtype=places.dtype, device=self.device)
-        return Pattern(indptr, self.indices.index_select(0, places), self.columns), places
+        positions = torch.repeat_interleave(shift, counts, output_size=total)
+        positions += torch.arange(total, dtype=positions.dtype, device=self.device)
+        return Pattern(indptr, self.indices.index_select(0, positions), self.columns), positions
 
     def to(self, device: torch.device | str) -> Pattern:
+        """The same pattern on another device."""
         if torch.device(device) == self.device:
             return self
         return Pattern(self.indptr.to(device), self.indices.to(device), self.columns, self.symmetric)
 
 
 def _by_columns(pattern: Pattern) -> tuple[Tensor, Tensor, Tensor]:
-    """CSR arrays of the transpose, and for each of its entries the place of that entry in the pattern."""
+    """CSR arrays of the transpose, and for each of its entries the position of that entry in the pattern."""
     if pattern.device.type == "cpu":
         from scipy.sparse import csr_array
 
@@ -164,14 +173,17 @@ class CSR:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.pattern.shape
 
     @property
     def device(self) -> torch.device:
+        """Device of the pattern."""
         return self.pattern.device
 
     @cached_property
     def T(self) -> CSR:  # noqa: N802
+        """The transpose, which is the matrix itself if it is symmetric."""
         if self.symmetric:
             return self
         flipped, order = self.pattern.transposed
@@ -189,15 +201,15 @@ class CSR:
 
     def rows(self, ids: Tensor) -> CSR:
         """The rows ``ids`` as a [len(ids), columns] operator."""
-        block, places = self.pattern.rows(ids)
-        return CSR(block, None if self.values is None else self.values.index_select(0, places))
+        block, positions = self.pattern.rows(ids)
+        return CSR(block, None if self.values is None else self.values.index_select(0, positions))
 
     def dense(self) -> Tensor:
         """All entries as a dense matrix, differentiable in the values, [rows, columns]: for features, never for a graph."""
         n, d = self.shape
-        places = self.pattern.row_ids.long() * d + self.pattern.indices
-        values = torch.ones(len(places), device=self.device) if self.values is None else self.values
-        return values.new_zeros(n * d).index_add(0, places, values).view(n, d)
+        positions = self.pattern.row_ids.long() * d + self.pattern.indices
+        values = torch.ones(len(positions), device=self.device) if self.values is None else self.values
+        return values.new_zeros(n * d).index_add(0, positions, values).view(n, d)
 
     def remembering(self, x: Tensor) -> CSR:
         """The same operator, which computes its product with the constant ``x`` once and keeps it.
@@ -220,6 +232,7 @@ class CSR:
         return kept.product
 
     def to(self, device: torch.device | str) -> CSR:
+        """The same matrix on another device."""
         if torch.device(device) == self.device:
             return self
         values = None if self.values is None else self.values.to(device)
@@ -294,6 +307,7 @@ class _Sampled(torch.autograd.Function):
 
 
 def gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
+    """Weighted sums of the rows of ``x`` that every row of a pattern names, [rows, d]."""
     rows = pattern.shape[0]
     if rows == 0 or pattern.entries == 0 or x.shape[1] == 0:
         return x.new_zeros(rows, x.shape[1])

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 from grb import _lazy
 
 if TYPE_CHECKING:
-    from grb.leaderboard.export import board_from_dict, cell_rows, read_boards, run_rows, to_csv, to_json, to_markdown
+    from grb.leaderboard.export import cell_rows, read_boards, run_rows, to_csv, to_json, to_markdown
     from grb.leaderboard.page import build_page
     from grb.leaderboard.site import write_site
     from grb.leaderboard.table import tables
 
 _HOMES = {
-    "export": ("board_from_dict", "cell_rows", "read_boards", "run_rows", "to_csv", "to_json", "to_markdown"),
+    "export": ("cell_rows", "read_boards", "run_rows", "to_csv", "to_json", "to_markdown"),
     "page": ("build_page",),
     "site": ("write_site",),
     "table": ("tables",),
 }
 __all__ = [
-    "board_from_dict",
     "build_page",
     "cell_rows",
     "read_boards",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from grb.atomic import size_of
 from grb.errors import DataError
 from grb.evaluator.board import FORMAT, Board, Cell, Estimate
-from grb.graph.files import size_of
 from grb.leaderboard import table
 from grb.leaderboard.text import csv_text, latex_text, markdown_text, shown
 
@@ -178,87 +177,7 @@ def read_boards(path: str | os.PathLike[str]) -> list[Board]:
     boards = values.get("boards") if isinstance(values, dict) else None
     if not isinstance(boards, list) or not boards:
         raise DataError(f"{path} holds no boards; `grb leaderboard STORE --format json` writes such files")
-    return [board_from_dict(board) for board in boards]
-
-
-def board_from_dict(values: Mapping[str, Any]) -> Board:
-    """A board from :meth:`Board.to_dict`."""
-    try:
-        if values["format"] != FORMAT:
-            raise ValueError(f"format {values['format']}")
-        board = Board(
-            dataset=str(values["dataset"]),
-            scenario=str(values["scenario"]),
-            difficulties=_names(values["difficulties"]),
-            attacks=_names(values["attacks"]),
-            white_box=_names(values["white_box"]),
-            defenses=_names(values["defenses"]),
-            cells=tuple(_cell(cell) for cell in values["cells"]),
-            by_defense=_summaries(values["by_defense"]),
-            by_attack=_summaries(values["by_attack"]),
-            ranks={
-                str(difficulty): {str(name): (int(low), int(high)) for name, (low, high) in own.items()}
-                for difficulty, own in values["ranks"].items()
-            },
-            flags=_names(values["flags"]),
-            meta=dict(values["meta"]),
-            metric=str(values["metric"]),
-            objective=str(values["objective"]),
-            limit=None if values["limit"] is None else (str(values["limit"][0]), _finite(values["limit"][1])),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DataError(f"this is no board of format {FORMAT} ({error!r:.80}); it was not written by grb") from None
-    if not board.difficulties or not board.cells:
-        raise DataError("there is nothing to show: the board has no cells")
-    return board
-
-
-def _names(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple):
-        raise TypeError(f"a list of names is needed, got {type(values).__name__}")
-    return tuple(str(value) for value in values)
-
-
-def _cell(values: Mapping[str, Any]) -> Cell:
-    paper = values["paper"]
-    if values["knowledge"] not in ("none", "transfer", "white-box"):
-        raise ValueError(f"knowledge {values['knowledge']}")
-    if not all(isinstance(metadata, Mapping) for metadata in values["metadata"]):
-        raise TypeError("metadata are mappings")
-    return Cell(
-        attack=str(values["attack"]),
-        defense=str(values["defense"]),
-        difficulty=str(values["difficulty"]),
-        knowledge=values["knowledge"],
-        score=_read_value(values["score"]),
-        changed=_read_value(values["changed"]),
-        values=tuple(_finite(value) for value in values["values"]),
-        metadata=tuple(values["metadata"]),
-        paper=None if paper is None else (_finite(paper[0]), _finite(paper[1])),
-        metrics={str(name): _read_value(value) for name, value in values["metrics"].items()},
-    )
-
-
-def _summaries(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Estimate]]]:
-    return {
-        str(difficulty): {
-            str(name): {str(summary): _read_value(value) for summary, value in own.items()}
-            for name, own in methods.items()
-        }
-        for difficulty, methods in values.items()
-    }
-
-
-def _read_value(values: Mapping[str, Any]) -> Estimate:
-    low, high = (None if values[end] is None else _finite(values[end]) for end in ("low", "high"))
-    return Estimate(_finite(values["mean"]), _finite(values["std"]), low, high, int(values["n"]))
-
-
-def _finite(value: Any) -> float:
-    number = float(value)
-    if isinstance(value, str) or not math.isfinite(number):
-        raise ValueError(f"{value!r} is no number")
-    return number
+    return [Board.from_dict(board) for board in boards]
 
 
 def _no_constant(name: str) -> Any:

@@ -14,7 +14,6 @@ from grb.errors import DataError
 from grb.evaluator.board import Board
 from grb.leaderboard import palette, table
 from grb.leaderboard.data import page_data, script_json
-from grb.leaderboard.export import board_from_dict
 from grb.leaderboard.sections import sections
 from grb.leaderboard.text import shown
 
@@ -38,7 +37,7 @@ def build_page(
     """
     if not boards:
         raise DataError("a page needs at least one board; run a recipe first")
-    whole = [board if isinstance(board, Board) else board_from_dict(board) for board in boards]
+    whole = [board if isinstance(board, Board) else Board.from_dict(board) for board in boards]
     style = asset("page.css") + "\n" + palette.rules()
     script = asset("page.js")
     from markupsafe import Markup

@@ -24,6 +24,7 @@ from grb.catalogue import resolve
 from grb.errors import DataError, UnknownName
 
 CustomMetric = Callable[[Any, Any, Any], float]
+_UNBOUNDED = (float("-inf"), float("inf"))
 _DECISIONS, _RANKING = "grb.metric.prediction", "grb.metric.ranking"
 
 
@@ -57,6 +58,8 @@ class Metric:
     def parse(cls, text: str) -> Metric:
         """Read ``name``, ``name:class`` or ``package.module:function``; case and underscores do not matter in names.
 
+        No code is imported, so names from untrusted files can be read.
+
         >>> Metric.parse("recall:1").label, Metric.parse("Macro_F1").name
         (1, 'macro-f1')
         """
@@ -65,14 +68,14 @@ class Metric:
         known = METRICS.get(ALIASES.get(name, name))
         if known is None:
             if colon and tail and not tail.isdigit():
-                return _custom(text.strip(), resolve("metric", text.strip()))
+                return cls(text.strip(), "custom metric", text.strip(), range=_UNBOUNDED, needs_scores=True)
             raise UnknownName("metric", text, [*METRICS, *ALIASES], advice=f"Allowed: {', '.join(METRICS)}.")
         return known._of_class(tail if colon else None)
 
     @property
     def is_custom(self) -> bool:
         """Whether the function is the user's, called with logits, decisions and labels."""
-        return self.custom is not None
+        return self.name == self.target
 
     def _of_class(self, text: str | None) -> Metric:
         takes, needs = self.name in _OF_A_CLASS, self.name in _ONLY_OF_A_CLASS
@@ -107,8 +110,8 @@ class Metric:
             decisions: Predicted classes, [n], or 0/1 decisions, [n, c].
             labels: True classes, [n], or [n, c] of 0, 1 or NaN = missing.
         """
-        if self.custom is not None:
-            return self.custom(logits, decisions, labels)
+        if self.is_custom:
+            return (self.custom or get(self.name))(logits, decisions, labels)
         from grb.metric import inputs
 
         function = resolve("metric", self.target)
@@ -144,13 +147,17 @@ _OF_A_CLASS = (*_ONLY_OF_A_CLASS, "auroc", "average-precision")
 def get(name: str | CustomMetric | Metric) -> Metric:
     """The metric of a name (see :mod:`grb.metric.names`), or around a function of (logits, decisions, labels).
 
+    The module of a custom metric is imported, for the function may have attributes ``range``, ``higher_is_better`` and
+    ``needs_scores``.
+
     >>> get("macro-f1").needs_scores, get("auroc").needs_scores
     (False, True)
     """
     if isinstance(name, Metric):
         return name
     if isinstance(name, str):
-        return Metric.parse(name)
+        parsed = Metric.parse(name)
+        return _custom(parsed.name, resolve("metric", parsed.target)) if parsed.is_custom else parsed
     return _custom(f"{getattr(name, '__module__', '?')}:{getattr(name, '__qualname__', type(name).__name__)}", name)
 
 
@@ -174,7 +181,7 @@ def _custom(name: str, function: Any) -> Metric:
         name,
         "custom metric",
         name,
-        range=getattr(function, "range", (float("-inf"), float("inf"))),
+        range=getattr(function, "range", _UNBOUNDED),
         higher_is_better=getattr(function, "higher_is_better", True),
         needs_scores=getattr(function, "needs_scores", True),
         custom=function,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
@@ -79,11 +79,13 @@ class GraphModel(nn.Module):
     """The full name that the training was asked for, such as ``gcn+ln+at``."""
 
     def prepare(self, adj: Adjacency) -> Any:
+        """What ``forward`` needs of a graph's edges, made once per graph."""
         raise NotImplementedError(
             f"{type(self).__name__} needs prepare(adj), which makes what forward(x, op) gets as op"
         )
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        """Logits of every node, [n, classes]."""
         raise NotImplementedError(f"{type(self).__name__} needs forward(x, op), which gives a row of logits per node")
 
     def stages(self) -> list[Stage] | None:
@@ -102,7 +104,67 @@ class GraphModel(nn.Module):
 
     @property
     def num_parameters(self) -> int:
+        """Number of trainable parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
+
+
+@dataclass(eq=False, repr=False)
+class ConfiguredModel(GraphModel):
+    """A model whose constructor arguments are dataclass fields; ``params`` is filled from them.
+
+    A subclass is a dataclass too, adds its own fields, and makes its layers in :meth:`build`.
+
+    Args:
+        in_features: Number of input features.
+        out_features: Number of classes.
+        generator: Random generator of the initial weights; torch's global one if not given.
+    """
+
+    in_features: int
+    out_features: int
+    generator: InitVar[torch.Generator | None] = field(default=None, kw_only=True)
+
+    def __post_init__(self, generator: torch.Generator | None) -> None:
+        super().__init__()
+        self.params = self.arguments()
+        self.build()
+        if generator is not None:
+            self.reset_parameters(generator)
+
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def build(self) -> None:
+        """Make the layers; all arguments are attributes by now."""
+        raise NotImplementedError(f"{type(self).__name__} needs build(), which makes its layers")
+
+
+@dataclass(eq=False, repr=False)
+class LayeredModel(ConfiguredModel):
+    """A model with hidden layers.
+
+    Args:
+        hidden_features: Hidden widths, or one width together with ``n_layers``.
+        n_layers: Number of layers, if one width is given; one more than hidden widths.
+        dropout: Dropout rate behind every hidden layer.
+    """
+
+    hidden_features: int | Sequence[int] = (64, 64)
+    n_layers: int | None = None
+    dropout: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self, generator: torch.Generator | None) -> None:
+        self.hidden = hidden_sizes(self.hidden_features, self.n_layers)
+        self.widths = [self.in_features, *self.hidden, self.out_features]
+        super().__post_init__(generator)
+        self.drop = Dropout(self.dropout)
+
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values, with the hidden widths as a list."""
+        own = super().arguments()
+        del own["n_layers"]
+        return {**own, "hidden_features": self.hidden}
 
 
 def _reset(module: nn.Module, generator: torch.Generator | None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -25,11 +27,13 @@ class Linear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.xavier_normal_(self.weight, gain=math.sqrt(2.0), generator=generator)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor | CSR) -> Tensor:
+        """``x W + b``, [n, out]."""
         if self.bias is None or isinstance(x, CSR):
             return self.shift(self.transform(x))
         return torch.addmm(self.bias, x, self.weight)
@@ -43,7 +47,18 @@ class Linear(nn.Module):
         return x if self.bias is None else x + self.bias
 
     def extra_repr(self) -> str:
+        """Widths and bias, for ``repr``."""
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, bias={self.bias is not None}"
+
+
+def linears(widths: Sequence[int]) -> nn.ModuleList:
+    """A linear map between every two neighbouring widths."""
+    return nn.ModuleList(Linear(before, after) for before, after in pairwise(widths))
+
+
+def layer_norms(widths: Sequence[int], enabled: bool) -> nn.ModuleList | None:
+    """A layer norm for each width; None if the model has none."""
+    return nn.ModuleList(nn.LayerNorm(width) for width in widths) if enabled else None
 
 
 class Dropout(nn.Module):
@@ -62,6 +77,7 @@ class Dropout(nn.Module):
         self.generator = generator
 
     def forward(self, x: Tensor) -> Tensor:
+        """``x`` with entries dropped in training, and as it is in evaluation."""
         if not self.training or self.p == 0:
             return x
         dropped: Tensor = _Dropped.apply(x, *self.draw(x), False)  # type: ignore[no-untyped-call]
@@ -72,6 +88,7 @@ class Dropout(nn.Module):
         return random_bits(x.shape, self.p, x.device, self.generator)
 
     def extra_repr(self) -> str:
+        """The rate, for ``repr``."""
         return f"p={self.p}"
 
 

@@ -36,7 +36,7 @@ class Pooled(GraphModel):
     Args:
         in_features: Width of the features.
         out_features: Classes.
-        readout: ``sum``, which also tells graphs of different size apart, or ``mean``.
+        readout: ``sum``, which also distinguishes graphs of different size, or ``mean``.
         hidden_features: Hidden widths of the backbone, or one width together with ``n_layers``.
         generator: Draws the weights; torch's global one if not given.
         params: More arguments of the backbone, such as ``dropout``.
@@ -81,6 +81,7 @@ class Pooled(GraphModel):
             self.scale.copy_(1 / rows.std(0, correction=0).clamp(min=1.0))
 
     def prepare(self, adj: Adjacency) -> Any:
+        """The backbone's operator."""
         return self.backbone.prepare(adj)
 
     def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
@@ -89,6 +90,7 @@ class Pooled(GraphModel):
         return self.headed(readout(rows, ptr, self.readout))
 
     def headed(self, pooled: Tensor) -> Tensor:
+        """Logits of pooled rows, [graphs, classes]."""
         out: Tensor = self.head[1](relu_dropout(self.head[0](pooled), self.dropout))
         return out
 
@@ -152,10 +154,12 @@ class GraphLevel(nn.Module):
         self.model = model
 
     def prepare(self, adj: Adjacency) -> Any:
+        """The model's own operator."""
         prepare: Any = self.model.prepare
         return prepare(adj)
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        """The logits of the graph for each of its nodes, [n, classes]."""
         logits: Tensor = self.model(x, op)
         if logits.dim() != 2 or len(logits) != 1:
             raise DataError(
@@ -164,6 +168,7 @@ class GraphLevel(nn.Module):
         return logits.expand(x.shape[0], -1)
 
     def stages(self) -> list[Stage] | None:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         model = self.model
         before = model.node_stages() if isinstance(model, Pooled) else None
         if before is None or not isinstance(model, Pooled):

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from grb.graph import CSR, dense
-from grb.model.base import GraphModel, Mix, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, relu_dropout
+from grb.model.base import LayeredModel, Mix, Rows, Stage, State
+from grb.model.layers import layer_norms, relu_dropout
 
 
 class Conv(Protocol):
     """One convolution: rows and edges in, rows out; its stages turn the state (h,) into (h',)."""
 
-    def __call__(self, x: Any, op: Any) -> Tensor: ...
-    def stages(self) -> list[Stage]: ...
+    def __call__(self, x: Any, op: Any) -> Tensor:
+        """New rows, [n, out]."""
+
+    def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
 
 
-class ConvStack(GraphModel):
+@dataclass(eq=False, repr=False)
+class ConvStack(LayeredModel):
     r"""Convolutions with layer norm in front, activation, residual and dropout behind.
 
     .. math:: H_{l+1} = \mathrm{dropout}(\sigma(\mathrm{conv}_l(\mathrm{LN}_l(H_l))) \; [+ H_l])
@@ -29,76 +35,85 @@ class ConvStack(GraphModel):
     every hidden layer but the last is normalised, which gives the number of parameters in the GRB paper's tables (its
     text, "after every layer except the last", would give 128 more for GCN on grb-cora).
 
-    A subclass names ``make_conv`` in its constructor and gives ``prepare``.
+    A subclass gives ``make_conv`` and ``prepare``.
     """
 
-    activation: Callable[[Tensor], Tensor] = staticmethod(torch.relu)
+    def activation(self, h: Tensor) -> Tensor:
+        """Nonlinearity behind every hidden convolution."""
+        return torch.relu(h)
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int],
-        n_layers: int | None,
-        *,
-        layer_norm: bool,
-        dropout: float,
-        residual: bool,
-        make_conv: Callable[[int, int, bool], nn.Module],
-        width: Callable[[int], int] = lambda hidden: hidden,
-        **params: Any,
-    ) -> None:
-        """``make_conv(in, out, is_last)`` makes a layer; ``width(hidden)`` is what a hidden one really puts out."""
-        super().__init__()
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self.params = {
-            "in_features": in_features,
-            "out_features": out_features,
-            "hidden_features": hidden,
-            "layer_norm": layer_norm,
-            "dropout": dropout,
-            "residual": residual,
-            **params,
-        }
-        inputs = [in_features, *(width(size) for size in hidden)]
-        outputs = [*hidden, out_features]
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """One convolution; ``last`` if it gives the logits."""
+        raise NotImplementedError(f"{type(self).__name__} needs make_conv(in_features, out_features, last)")
+
+    def output_width(self, hidden: int) -> int:
+        """Width that a hidden convolution puts out."""
+        return hidden
+
+    def build(self) -> None:
+        """Make the convolutions alone."""
+        self.stack(layer_norm=False, residual=False)
+
+    def stack(self, *, layer_norm: bool, residual: bool) -> None:
+        """Make the convolutions and, as wanted, layer norms and residual connections."""
+        inputs = [self.in_features, *map(self.output_width, self.hidden)]
+        last = len(self.hidden)
         self.convs = nn.ModuleList(
-            make_conv(a, b, place == len(hidden)) for place, (a, b) in enumerate(zip(inputs, outputs, strict=True))
+            self.make_conv(before, after, layer == last)
+            for layer, (before, after) in enumerate(zip(inputs, self.widths[1:], strict=True))
         )
-        self.norms = nn.ModuleList(nn.LayerNorm(size) for size in inputs[:-1]) if layer_norm else None
-        self.dropout = Dropout(dropout)
-        self._residual = [residual and a == b for a, b in zip(inputs, inputs[1:], strict=False)] + [False]
+        self.norms = layer_norms(inputs[:-1], layer_norm)
+        self._residual = [residual and before == after for before, after in pairwise(inputs)] + [False]
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h: Any = x
         last = len(self.convs) - 1
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             before = h
-            if self.norms is not None and place < last:
-                h = self.norms[place](dense(h))
+            if self.norms is not None and position < last:
+                h = self.norms[position](dense(h))
             h = conv(h, op)
-            if place < last:
-                h = self._activated(h, before if self._residual[place] else None)
+            if position < last:
+                h = self._activated(h, before if self._residual[position] else None)
         return h
 
     def _activated(self, h: Tensor, before: Tensor | CSR | None) -> Tensor:
-        if before is None and self.activation is torch.relu:
-            return relu_dropout(h, self.dropout)
+        if before is None and type(self).activation is ConvStack.activation:
+            return relu_dropout(h, self.drop)
         h = self.activation(h)
-        return self.dropout(h if before is None else h + dense(before))
+        return self.drop(h if before is None else h + dense(before))
 
     def stages(self) -> list[Stage] | None:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
         last = len(self.convs) - 1
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             layer: list[Stage] = []
-            if self.norms is not None and place < last:
-                layer.append(_rows(self.norms[place]))
+            if self.norms is not None and position < last:
+                layer.append(_rows(self.norms[position]))
             layer += cast(Conv, conv).stages()
-            if place < last:
+            if position < last:
                 layer.append(_rows(self.activation))
-            stages += _with_residual(layer) if self._residual[place] else layer
+            stages += _with_residual(layer) if self._residual[position] else layer
         return stages
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ResidualStack(ConvStack):
+    """Convolutions with optional layer norms and residual connections.
+
+    Args:
+        layer_norm: Normalise rows in front of every convolution but the last.
+        residual: Add a hidden layer's input to its output where both have the same width.
+    """
+
+    layer_norm: bool = False
+    residual: bool = False
+
+    def build(self) -> None:
+        """Make convolutions, norms and residual connections."""
+        self.stack(layer_norm=self.layer_norm, residual=self.residual)
 
 
 def _rows(function: Callable[[Tensor], Tensor]) -> Rows:

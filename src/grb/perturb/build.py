@@ -27,15 +27,16 @@ class Original:
     title = ORIGINAL
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """The graph as it is."""
         return graph
 
 
 @dataclass(frozen=True)
 class Compose:
-    """One perturbation after the other, each with random numbers of its own.
+    """One perturbation after the other, each with its own random numbers.
 
     Args:
-        parts: In the order in which they are applied.
+        parts: Perturbations in the order in which they are applied.
 
     >>> from grb.perturb import NoEdges, NoNodeFtrs
     >>> Compose((NoNodeFtrs(), NoEdges())).title
@@ -47,10 +48,12 @@ class Compose:
 
     @property
     def random(self) -> bool:
+        """Whether any part draws random numbers."""
         return any(part.random for part in self.parts)
 
     @property
     def title(self) -> str:
+        """Names of the parts as in the published tables."""
         return "+".join(part.title for part in self.parts) or ORIGINAL
 
     def costly(self, graph: Graph) -> bool:
@@ -58,6 +61,7 @@ class Compose:
         return any(costly(part, graph) for part in self.parts)
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """The graph after all parts, applied from left to right."""
         for part in self.parts:
             graph = part(graph, generator)
         return graph

@@ -100,7 +100,7 @@ class Card:
 
 def read_card(path: str | os.PathLike[str]) -> Card:
     """A card from a YAML or JSON file with a strict schema."""
-    return parse_card(read_text(Path(path), most=MAX_CARD, what="cards"))
+    return parse_card(read_text(Path(path), max_bytes=MAX_CARD, what="cards"))
 
 
 def parse_card(text: str) -> Card:

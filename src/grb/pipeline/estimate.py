@@ -113,7 +113,7 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
     if job.kind == "attack":
         return scale * ATTACK_STEP * _steps_of(job)
     if job.kind == "profile":
-        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("stop_after", 10**9))
+        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
         return EPOCH * size.nodes * job.method.get("depth", 5) * epochs
     return scale * SCORE
 
@@ -128,10 +128,10 @@ def _steps_of(job: Job) -> int:
 @cache
 def _steps(attack: str, dataset: str, params: str) -> int:
     """Of an attack as it is built: a job leaves out what is at its default."""
-    from grb.attack.build import build_attack
+    from grb.attack.build import build_attack, steps_of
 
-    built = build_attack(attack, dataset, **json.loads(params))
-    return int(getattr(built, "steps", 1))
+    found = steps_of(build_attack(attack, dataset, **json.loads(params)))
+    return 1 if found is None else found
 
 
 def _megabytes(job: Job, past: Past | None, study: Study) -> float:

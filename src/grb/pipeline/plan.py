@@ -20,7 +20,7 @@ from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.profiles import _reference
+from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, plain
@@ -65,7 +65,7 @@ def plan_study(
             join; defenses meet every attack, attacks meet every defense.
     """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
-    reference = _reference(recipe.dataset, dataset)
+    reference = dataset_reference(recipe.dataset, dataset)
     data = DataRef(reference, dataset.fingerprint(), data_dir=data_dir)
     common: dict[str, Any] = {"threads": threads, "device": device}
     if dataset.task == "graph":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
 
 from torch import nn
 
-from grb.catalogue import canonical
+from grb.catalogue import canonical, resolve
 from grb.dataset import Dataset, registry
 from grb.dataset.sources import SOURCES
 from grb.errors import DataError
@@ -17,7 +16,8 @@ from grb.model.profiling import ProfilingConfig, profiler
 from grb.names import perturbation_parts
 from grb.perturb import build_perturbation, perturbed
 from grb.pipeline.job import Job
-from grb.pipeline.spec import Spec, digest
+from grb.pipeline.spec import Spec, digest, plain
+from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from grb.taxonomy.profile import ORIGINAL
 from grb.trainer.profile import Profiled, fit_profile
 
@@ -38,6 +38,7 @@ def profiling_method(spec: Spec, dataset: Dataset) -> ProfilingConfig:
 
 
 def is_random(spec: Spec) -> bool:
+    """Whether a perturbation draws random numbers."""
     return build_perturbation(spec.name, **spec.params).random
 
 
@@ -92,28 +93,50 @@ def _title(spec: Spec) -> str:
     return f"{title} ({', '.join(changes)})" if changes else title
 
 
-def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -> dict[str, Any]:
-    """Run ``job.seed`` of a study: its split, its weights and its perturbation have that number."""
+def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -> ProfileMeasurement:
+    """Train a profiling model on a perturbed dataset and measure it.
+
+    Args:
+        dataset: The unperturbed dataset.
+        graph: Its graph after all perturbations of the job.
+        job: The profile job; split, weights and perturbation of run r have the number r, its seed.
+        method: Model and training settings.
+    """
     split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
     done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
-    return {
-        "dataset": dataset.title,
-        "perturbation": column(job.data.perturbations),
-        "model": job.spec.name if ":" in job.spec.name else canonical("profiler", job.spec.name),
-        "seed": job.seed,
-        "auroc": done.auroc,
-        "val_auroc": done.val_auroc,
-        "best_epoch": done.best_epoch,
-        "epochs": done.epochs,
-        "stopped": done.stopped,
-        "parameters": done.parameters,
-        "curve": _curve(done),
-    }
+    name = job.spec.name if ":" in job.spec.name else canonical("profiler", job.spec.name)
+    settings = {each.name: plain(getattr(method, each.name)) for each in fields(method)}
+    return ProfileMeasurement(
+        dataset=dataset.title,
+        reference=job.data.dataset,
+        fingerprint=job.data.fingerprint,
+        task=dataset.task,
+        split=None if dataset.scheme is None else job.seed,
+        perturbations=tuple(map(_info, job.data.perturbations)),
+        perturbation=column(job.data.perturbations),
+        model=name,
+        model_version=getattr(resolve("profiler", name), "version", 1),
+        seed=job.seed,
+        training={key: value for key, value in settings.items() if key not in ("model", "options")}
+        | settings["options"],
+        auroc=done.auroc,
+        val_auroc=done.val_auroc,
+        best_epoch=done.best_epoch,
+        epochs=done.epochs,
+        stopped=done.stopped,
+        parameters=done.parameters,
+        curve=_curve(done),
+    )
 
 
-def _curve(done: Profiled) -> list[float]:
-    """Validation AUROCs, first and last among them."""
+def _info(spec: Spec) -> PerturbationInfo:
+    built = build_perturbation(spec.name, **spec.params)
+    return PerturbationInfo(spec.name, _title(spec), plain(spec.params), built.version)
+
+
+def _curve(done: Profiled) -> tuple[float, ...]:
+    """Validation AUROCs, the first and the last among them."""
     values = [point.val_auroc for point in done.history]
     if len(values) > TRACE:
-        values = [values[round(place * (len(values) - 1) / (TRACE - 1))] for place in range(TRACE)]
-    return [round(value, 5) for value in values]
+        values = [values[round(step * (len(values) - 1) / (TRACE - 1))] for step in range(TRACE)]
+    return tuple(round(value, 5) for value in values)

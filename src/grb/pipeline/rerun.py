@@ -102,8 +102,9 @@ def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
             return f"other bytes of its {name}{_elsewhere(before, after)}"
-    for name in sorted((before.result.keys() | after.result.keys()) - NOT_COMPARED):
-        old, new = before.result.get(name), after.result.get(name)
+    first, second = ({**each.result, **(each.measurement or {})} for each in (before, after))
+    for name in sorted((first.keys() | second.keys()) - NOT_COMPARED):
+        old, new = first.get(name), second.get(name)
         if old != new:
             return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
     return ""

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from grb import serial
 from grb.errors import DataError
 from grb.evaluator.measurement import DatasetInfo
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, digest
+from grb.serial import Count
 
 FORMAT = 1
 
@@ -26,7 +28,7 @@ class Part:
     """
 
     scores: tuple[str, ...]
-    planned: int = 0
+    planned: Count = 0
     limit: tuple[str, float] | None = None
 
 
@@ -79,58 +81,16 @@ class StudyInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {
-            "format": FORMAT,
-            **values,
-            "dataset": dict(vars(self.dataset)),
-            "difficulties": list(self.difficulties),
-            "surrogates": list(self.surrogates),
-            "parts": [
-                {
-                    "scores": list(part.scores),
-                    "planned": part.planned,
-                    "limit": None if part.limit is None else list(part.limit),
-                }
-                for part in self.parts
-            ],
-            **{name: dict(values[name]) for name in ("training", "attack", "cards", "recipe")},
-        }
+        return {"format": FORMAT, **serial.to_dict(self)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> StudyInfo:
+    def from_dict(cls, values: Any) -> StudyInfo:
         """Back from :meth:`to_dict`; anything else is refused."""
-        try:
-            given = dict(values)
-            if given.pop("format") != FORMAT:
-                raise ValueError(f"format {values['format']}")
-            parts = tuple(
-                Part(
-                    tuple(str(key) for key in part["scores"]),
-                    int(part["planned"]),
-                    None if part["limit"] is None else (str(part["limit"][0]), float(part["limit"][1])),
-                )
-                for part in given.pop("parts")
-            )
-            return cls(
-                dataset=DatasetInfo(**given.pop("dataset")),
-                parts=parts,
-                difficulties=tuple(map(str, given.pop("difficulties"))),
-                surrogates=tuple(map(str, given.pop("surrogates"))),
-                **{name: _typed(cls, name, value) for name, value in given.items()},
-            )
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise DataError(
-                f"this is no study of format {FORMAT} ({str(error)[:80]}); it was not written by grb"
-            ) from None
-
-
-def _typed(cls: type, name: str, value: Any) -> Any:
-    """A value of the type that the field's default has; texts have none."""
-    wanted = type(getattr(cls, name, "")) if name not in ("training", "attack", "cards", "recipe") else dict
-    if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
-        raise TypeError(f"{name} is a {type(value).__name__}, but {wanted.__name__} is needed")
-    return value
+        what = f"a study of format {FORMAT}"
+        given = dict(values) if isinstance(values, Mapping) else {}
+        if given.pop("format", None) != FORMAT:
+            raise DataError(f"this is not {what}")
+        return serial.from_dict(cls, given, what)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from grb.atomic import size_of
 from grb.catalogue import canonical
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError, GRBError
 from grb.evaluator.board import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
-from grb.graph.files import read_npz, size_of, write_npz
+from grb.graph.files import read_npz, write_npz
 from grb.names import ModelName
 from grb.pipeline.card import Card, card_from, short
 from grb.pipeline.executor import Limits

@@ -97,10 +97,9 @@ class Worker:
         with _contained():
             result, objects = work[job.kind](job)
         spent = time.perf_counter() - start, time.process_time() - start_cpu
-        measurement = result.pop("measurement", None) if job.kind == "profile" else None
-        if job.kind == "score":
-            result, measurement = {}, result
-        return Record(job.key, job, result, objects, provenance(*spent), measurement)
+        if job.kind in ("score", "profile"):
+            return Record(job.key, job, {}, objects, provenance(*spent), measurement=result)
+        return Record(job.key, job, result, objects, provenance(*spent))
 
     def _fit(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
@@ -211,7 +210,7 @@ class Worker:
             named = (job.data.dataset, start.fingerprint() if start is not dataset.graph else "", digest(link.plain()))
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
-        return profile(dataset, graph, job, method), {}
+        return profile(dataset, graph, job, method).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data

@@ -6,15 +6,27 @@
 1.0
 """
 
-from grb.taxonomy.analysis import Analysis, Stability, analyse, analyse_published
+from grb.taxonomy.analysis import Analysis, analyse, analyse_published
 from grb.taxonomy.assignment import Mark, Neighbour, Placement, assign, check_placeable, reference_for
+from grb.taxonomy.attack_sensitivity import AttackSensitivity, StrongestAttack, attack_sensitivity
 from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
 from grb.taxonomy.compare import Comparison, as_published, compare
 from grb.taxonomy.components import Components, principal_components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
-from grb.taxonomy.describe import meaning, profile_in_words
+from grb.taxonomy.describe import describe_profile, meaning
+from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from grb.taxonomy.missing import MISSING, complete, drop_datasets, drop_perturbations, fill_with_mean
-from grb.taxonomy.profile import FEATURES, ORIGINAL, PAPER_ORDER, STRUCTURE, Profiles, from_auroc, from_runs
+from grb.taxonomy.profile import (
+    FEATURES,
+    ORIGINAL,
+    PAPER_ORDER,
+    STRUCTURE,
+    Profiles,
+    comparable_perturbations,
+    from_auroc,
+    from_runs,
+    paper_perturbations,
+)
 from grb.taxonomy.properties import class_properties, graph_properties
 from grb.taxonomy.read import read_groups, read_models, read_profiles
 from grb.taxonomy.reference import (
@@ -31,6 +43,7 @@ from grb.taxonomy.representative import Subset, coverage, distances, representat
 from grb.taxonomy.stability import (
     BootstrapGroups,
     PermutationTest,
+    Stability,
     bootstrap_groups,
     k_means,
     leave_one_out,
@@ -38,5 +51,4 @@ from grb.taxonomy.stability import (
     permutation_test,
     silhouettes,
 )
-from grb.taxonomy.to_dict import as_dict
 from grb.taxonomy.uncertainty import SeedSpread, Spread, resample, seed_study, spread

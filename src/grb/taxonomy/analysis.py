@@ -10,52 +10,19 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from grb.errors import DataError
-from grb.taxonomy.cluster import Labels, Tree, agreement, cut, join, lookup, tree
+from grb.taxonomy.cluster import Labels, Tree, agreement, as_groups, cut, join, lookup, tree
 from grb.taxonomy.components import Components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
 from grb.taxonomy.missing import complete
-from grb.taxonomy.profile import Profiles
+from grb.taxonomy.profile import Profiles, to_list
 from grb.taxonomy.reference import Reference
 from grb.taxonomy.representative import SATURATED, Subset, coverage, representatives
-from grb.taxonomy.stability import (
-    WITHOUT,
-    BootstrapGroups,
-    PermutationTest,
-    bootstrap_groups,
-    kept,
-    permutation_test,
-    regrouped,
-    silhouettes,
-)
+from grb.taxonomy.stability import Stability, assess_stability
 from grb.taxonomy.uncertainty import SeedSpread, Spread, seed_study, spread
 
 DEFAULT_GROUPS = 3
 LEVEL = 0.95
-BOOTSTRAP_TREES = 200
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class Stability:
-    """How much the groups depend on choices.
-
-    Args:
-        against: What agreement is measured with: ``known groups`` or ``these groups``.
-        agreement: Adjusted Rand index by number of groups and by variant: a linkage, ``k-means``, or ``without X``.
-        kept: Share of the variants (single linkage aside) in which a dataset stays in its group, by dataset.
-        bootstrap: Groups over resampled runs; None if only means are known.
-        permutation: Tests of ``distance`` and ``within``, see :func:`grb.taxonomy.permutation_test`.
-        silhouettes: Mean silhouette by number of groups.
-        verdict: One sentence.
-    """
-
-    against: str
-    agreement: Mapping[int, Mapping[str, float]]
-    kept: Mapping[str, float]
-    bootstrap: BootstrapGroups | None
-    permutation: Mapping[str, PermutationTest]
-    silhouettes: Mapping[int, float]
-    verdict: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +46,8 @@ class Analysis:
         chosen: A subset that stands for all.
         recommended: A subset that somebody recommends, rated in the same way.
         notes: What a reader should know, in sentences.
-        draws: Shuffles and bootstrap draws.
-        seed: Of the shuffles and draws.
+        draws: Number of shuffles of the permutation test and of bootstrap draws.
+        seed: Random seed of both.
     """
 
     given: Profiles
@@ -114,6 +81,71 @@ class Analysis:
             return None
         return agreement(self.labels, lookup(self.known, self.profiles.datasets))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON: strings, numbers, lists and dicts; NaN becomes None.
+
+        ::
+
+            model            name or None
+            datasets         [d] names, as given
+            perturbations    [p] names, as given
+            original         [d] AUROC of the unperturbed datasets, or None
+            log2_ratio       [d][p], None where missing
+            missing          [[dataset, perturbation], ...]
+            used             {datasets: [...], perturbations: [...]} behind everything below
+            interval         {level, draws, error, low, high}, each matrix [used d][used p] of log2 ratios; None without runs
+            tree             {datasets: [...], linkage: [[left, right, height, size], ...], leaves: [top, ...]} or None
+            groups           {cut, joins: [[3, 4]], of: {dataset: group}, members: {group: [dataset, ...]}}
+            known            {of: {dataset: group}, agreement} or None
+            pca              {explained: [c], cumulative: [c], loadings: {perturbation: [c]}, scores: {dataset: [c]}} or None
+            correlation      {perturbations: {names, r: [[...]], cells} or None, models: {log2: {...}, auroc: {...}}}
+            seeds            [{dataset, perturbation, runs, mean, std, percent}, ...]
+            stability        {verdict, against, agreement: {k: {variant: index}}, kept: {dataset: fraction},
+                              silhouettes: {k: value},
+                              permutation: {distance|within: {observed, null_mean, null_low, p, draws}},
+                              bootstrap: {draws, mean, low, high, together: [[...]]} or None} or None
+            representatives  {datasets: [...], distance, saturated: [...]} or None
+            recommended      the same for a recommended subset, or None
+            notes            [sentence, ...]
+            draws, seed      of the shuffles and of the bootstrap
+
+        Keys of dicts are strings, also the numbers of groups.
+        """
+        given, used, found = self.given, self.profiles, self.tree
+        interval = (
+            None if self.spread is None else {name: to_list(each) for name, each in self.spread._asdict().items()}
+        )
+        return {
+            "model": given.model,
+            "datasets": list(given.datasets),
+            "perturbations": list(given.perturbations),
+            "original": None if given.original is None else to_list(given.original),
+            "log2_ratio": to_list(given.values),
+            "missing": [list(cell) for cell in given.missing],
+            "used": {"datasets": list(used.datasets), "perturbations": list(used.perturbations)},
+            "interval": None if interval is None else {"level": LEVEL, "draws": self.draws, **interval},
+            "tree": None if found is None else found.to_dict(),
+            "groups": {
+                "cut": self.cut,
+                "joins": [list(pair) for pair in self.joins],
+                "of": dict(self.groups),
+                "members": as_groups(used.datasets, self.labels) if self.groups else {},
+            },
+            "known": None if self.known is None else {"of": dict(self.known), "agreement": self.agreement},
+            "pca": None if self.components is None else self.components.to_dict(),
+            "correlation": {
+                "perturbations": None if self.perturbations is None else self.perturbations.to_dict(),
+                "models": {of: table.to_dict() for of, table in self.models.items()},
+            },
+            "seeds": [row._asdict() for row in self.seeds],
+            "stability": None if self.stability is None else self.stability.to_dict(),
+            "representatives": None if self.chosen is None else self.chosen.to_dict(),
+            "recommended": None if self.recommended is None else self.recommended.to_dict(),
+            "notes": list(self.notes),
+            "draws": self.draws,
+            "seed": self.seed,
+        }
+
 
 def analyse(
     profiles: Profiles,
@@ -129,20 +161,20 @@ def analyse(
     draws: int = 999,
     seed: int = 0,
 ) -> Analysis:
-    """Cluster profiles, explain the groups, and say how far to trust them.
+    """Cluster profiles, describe the groups, and say how far to trust them.
 
     Args:
-        profiles: What to analyse.
+        profiles: Profiles to analyse.
         groups: Number of groups to cut Ward's tree into; 3, as in the paper, if not given (fewer for 3 datasets or less).
         joins: Sibling groups of the cut to join, numbered from the top of the tree.
         known: Group of every dataset to compare with.
-        recommended: A subset of datasets to rate beside our representatives.
+        recommended: Subset of datasets to rate in the same way as our representatives.
         models: Profiles of all models at hand, for their correlation.
         missing: Rule for missing cells, one of :data:`grb.taxonomy.MISSING`.
         count: Number of representatives; as many as are recommended, else a third of the datasets, if not given.
         saturated: Highest unperturbed AUROC of a dataset worth representing others.
-        draws: Shuffles of the permutation test and draws of the bootstrap.
-        seed: Of both; equal seeds give equal results.
+        draws: Number of shuffles of the permutation test and of bootstrap draws.
+        seed: Random seed of both; equal seeds give equal results.
 
     >>> from grb.taxonomy import published
     >>> found = analyse(published("transductive").profiles, groups=3, draws=19)
@@ -173,7 +205,7 @@ def analyse(
         many = count or _as_many(recommended, len(set(names.values())))
         chosen = representatives(used, labels.tolist(), many, saturated=saturated)
         advised = Subset(tuple(recommended), coverage(used, labels.tolist(), recommended)) if recommended else None
-        stability = attempt(lambda: _stability(used, found, labels, wanted, known, draws, seed))
+        stability = attempt(lambda: assess_stability(used, found, labels, wanted, known, draws, seed))
     resampled = used.runs is not None
     return Analysis(
         given=profiles,
@@ -228,7 +260,13 @@ def _comparable(models: Mapping[str, Profiles]) -> tuple[Literal["log2", "auroc"
 
 
 def analyse_published(reference: Reference, *, draws: int = 999, seed: int = 0) -> Analysis:
-    """The published results with the cut, the groups and the recommendation of the paper."""
+    """Analyse the published results with the cut, the groups and the recommendation of the paper.
+
+    Args:
+        reference: The published results.
+        draws: Number of shuffles of the permutation test and of bootstrap draws.
+        seed: Random seed of both.
+    """
     return analyse(
         reference.profiles,
         groups=reference.cut,
@@ -262,58 +300,3 @@ def _grouped(
     if known is not None and agreement(labels, lookup(known, datasets)) == 1.0:
         return labels, dict(known)
     return labels, {name: str(label) for name, label in zip(datasets, labels)}
-
-
-def _stability(
-    profiles: Profiles,
-    found: Tree,
-    labels: Labels,
-    groups: int,
-    known: Mapping[str, str] | None,
-    draws: int,
-    seed: int,
-) -> Stability:
-    if not 1 < len(set(labels.tolist())) < len(labels):
-        raise DataError(
-            "stability needs more than one group and fewer groups than datasets, "
-            f"got {len(set(labels.tolist()))} and {len(labels)}"
-        )
-    if not np.ptp(profiles.values, axis=0).any():
-        raise DataError("all profiles are the same, so any groups of them are arbitrary")
-    against: Sequence[Any] = labels.tolist() if known is None else lookup(known, profiles.datasets)
-    sizes = sorted({groups, len(set(against))})
-    variants = {size: regrouped(profiles, size) for size in sizes}
-    scores = {
-        size: {name: agreement(against, own) for name, own in by_name.items()} for size, by_name in variants.items()
-    }
-    others = [own for name, own in variants[groups].items() if name not in ("ward", "single")]
-    shares = dict(zip(profiles.datasets, kept(against, others).tolist()))
-    bootstrap = None
-    if profiles.runs is not None:
-        generator = np.random.default_rng([seed, 1])
-        bootstrap = bootstrap_groups(profiles, against, groups, min(draws, BOOTSTRAP_TREES), generator=generator)
-    return Stability(
-        against="these groups" if known is None else "known groups",
-        agreement=scores,
-        kept=shares,
-        bootstrap=bootstrap,
-        permutation=permutation_test(profiles, groups, draws, generator=np.random.default_rng([seed, 2])),
-        silhouettes=silhouettes(profiles, found),
-        verdict=_verdict(scores[groups], bootstrap),
-    )
-
-
-def _verdict(scores: Mapping[str, float], bootstrap: BootstrapGroups | None) -> str:
-    """A word and the numbers behind it. Single linkage does not count: it puts all but some outliers into one group."""
-    counted = {name: score for name, score in scores.items() if name not in ("ward", "single")}
-    if bootstrap is not None:
-        counted["resampled runs (5 % quantile)"] = float(np.quantile(bootstrap.agreement, 0.05))
-    worst = min(counted, key=lambda name: counted[name])
-    low = counted[worst]
-    word = "stable" if low >= 0.9 else "fairly stable" if low >= 0.65 else "fragile"
-    parts = [f"lowest agreement {low:.2f} ({worst})"]
-    dropped = {name: score for name, score in scores.items() if name.startswith(WITHOUT)}
-    if dropped and not worst.startswith(WITHOUT):
-        heaviest = min(dropped, key=lambda name: dropped[name])
-        parts.append(f"{dropped[heaviest]:.2f} {heaviest}")
-    return f"{word}: {', '.join(parts)}; 1 is the same groups, 0 is chance"

@@ -1,21 +1,23 @@
-"""Where a new dataset belongs among the published ones: its neighbours, its group, and what that means in words."""
+"""Where a new dataset belongs among the published ones: its neighbours, its group, and what that means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from grb.errors import DataError, UnknownName
-from grb.graph import CSR, Graph
-from grb.taxonomy.describe import MEANINGS, meaning, profile_in_words
+from grb.taxonomy.describe import MEANINGS, describe_profile, meaning
 from grb.taxonomy.profile import FEATURES, STRUCTURE, Array, Profiles
 from grb.taxonomy.reference import Reference, published
 from grb.taxonomy.uncertainty import resample
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from grb.graph import CSR, Graph
 
 # neighbours that decide the group: with three, all published datasets but their own row fall into their group
 VOTES = 3
@@ -65,7 +67,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where a dataset belongs.
+    """Where a dataset belongs among the published ones.
 
     Args:
         dataset: Its name.
@@ -74,7 +76,7 @@ class Placement:
         probability: Share of the draws in which each group was found, the most frequent first.
         neighbours: All published datasets, the nearest first.
         marks: All perturbations that were compared, those that set it apart most first.
-        words: What that means, in sentences.
+        sentences: What that means.
         notes: What a reader should know about the numbers.
     """
 
@@ -84,11 +86,12 @@ class Placement:
     probability: Mapping[str, float]
     neighbours: tuple[Neighbour, ...]
     marks: tuple[Mark, ...]
-    words: tuple[str, ...]
+    sentences: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def nearest(self) -> Neighbour:
+        """The nearest published dataset."""
         return self.neighbours[0]
 
     @property
@@ -97,11 +100,11 @@ class Placement:
         return tuple(mark for mark in self.marks if abs(mark.deviations) >= APART)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The neighbours as plain values."""
+        """Return the neighbours as plain values."""
         return [neighbour._asdict() for neighbour in self.neighbours]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
         return {
             "dataset": self.dataset,
             "reference": self.reference,
@@ -110,13 +113,13 @@ class Placement:
             "neighbours": self.rows(),
             "perturbations": [mark._asdict() for mark in self.marks],
             "apart": [mark.perturbation for mark in self.apart],
-            "words": list(self.words),
+            "sentences": list(self.sentences),
             "notes": list(self.notes),
         }
 
     def text(self) -> str:
-        """The answer in sentences."""
-        return "\n".join([*self.words, *(f"Note: {note}." for note in self.notes)])
+        """Return the answer in sentences."""
+        return "\n".join([*self.sentences, *(f"Note: {note}." for note in self.notes)])
 
 
 def assign(
@@ -126,13 +129,13 @@ def assign(
     dataset: str | None = None,
     errors: Mapping[str, float] | None = None,
     original: float | None = None,
-    without: str | None = None,
+    exclude: str | None = None,
     ignore: Sequence[str] = IGNORED,
     model: str = "GCN",
     draws: int = 1000,
     seed: int = 0,
 ) -> Placement:
-    r"""Place a dataset among the published ones by its sensitivity profile.
+    r"""Assign a dataset to a published group by its sensitivity profile.
 
     Distances are Euclidean between log2 ratios, over the perturbations that both sides have. The group is that of the three
     nearest, each with the weight of its inverse distance. Its probability is the share of draws that find it when the
@@ -145,19 +148,19 @@ def assign(
         reference: The published taxonomy: ``inductive`` for collections of graphs, ``transductive`` for single ones.
         dataset: Name of the dataset; may be left out where there is only one.
         errors: Standard errors of the entries of ``row``.
-        original: AUROC on the unperturbed dataset, for the words; taken from profiles if they have it.
-        without: A published dataset that is left out: the dataset's own row, to see where it would be put without it.
+        original: AUROC on the unperturbed dataset, for the sentences; taken from profiles if they have it.
+        exclude: Published dataset to leave out: the dataset's own row, to see where it would be assigned without it.
         ignore: Perturbations that are not compared.
-        model: Of the published profiles.
-        draws: Of the bootstrap.
-        seed: Of its random numbers.
+        model: Model of the published profiles.
+        draws: Number of bootstrap draws.
+        seed: Random seed of the bootstrap.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022.
         Felsenstein, *Confidence Limits on Phylogenies: An Approach Using the Bootstrap*, Evolution 1985.
 
     >>> own = published("transductive").profiles.row("Actor")
-    >>> found = assign(own, "transductive", without="Actor", draws=50)
+    >>> found = assign(own, "transductive", exclude="Actor", draws=50)
     >>> found.nearest.dataset, found.group
     ('DzEu', 'T-1')
     """
@@ -165,7 +168,7 @@ def assign(
         raise DataError(f"a bootstrap needs at least one draw, got {draws}")
     known = published(reference) if isinstance(reference, str) else reference
     own = _One.of(row, dataset, errors, original)
-    table, notes = _compared(own, known, model, without, ignore)
+    table, notes = _compared(own, known, model, exclude, ignore)
     groups = np.array([known.groups[name] for name in table.datasets])
     generator = np.random.default_rng(seed)
     values = np.array([own.values[name] for name in table.perturbations])
@@ -184,13 +187,13 @@ def assign(
     marks = _marks(table, values, groups == found)
     notes += [*_far(table, distance), *own.notes]
     ratios = {mark.perturbation: mark.ratio for mark in marks}
-    words = (
+    sentences = (
         _where(own.name, found, shares, neighbours),
         *([meaning(found)] if found in MEANINGS else []),
-        *profile_in_words(ratios, own.original),
+        *describe_profile(ratios, own.original),
         *_unlike(marks),
     )
-    return Placement(own.name, known.name, found, shares, neighbours, marks, words, tuple(notes))
+    return Placement(own.name, known.name, found, shares, neighbours, marks, sentences, tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,14 +228,14 @@ class _One:
 
 
 def _compared(
-    own: _One, known: Reference, model: str, without: str | None, ignore: Sequence[str]
+    own: _One, known: Reference, model: str, exclude: str | None, ignore: Sequence[str]
 ) -> tuple[Profiles, list[str]]:
     """The published rows and columns to compare with, and notes on what was left out."""
     if model not in known.models:
         raise UnknownName("published model", model, known.models, advice=f"There are {', '.join(known.models)}.")
     table = known.models[model]
-    if without is not None:
-        table = table.select(datasets=[name for name in table.datasets if name != _own(without, table)])
+    if exclude is not None:
+        table = table.select(datasets=[name for name in table.datasets if name != _own(exclude, table)])
     known_here = dict(zip(table.perturbations, np.asarray(~np.isnan(table.values).any(0)).tolist()))
     there = [
         name
@@ -254,12 +257,12 @@ def _compared(
     return table.select(perturbations=there), notes
 
 
-def _own(without: str, table: Profiles) -> str:
-    if without not in table.datasets:
+def _own(exclude: str, table: Profiles) -> str:
+    if exclude not in table.datasets:
         raise UnknownName(
-            "published dataset", without, table.datasets, advice=f"There are {', '.join(table.datasets)}."
+            "published dataset", exclude, table.datasets, advice=f"There are {', '.join(table.datasets)}."
         )
-    return without
+    return exclude
 
 
 def _resampled(own: _One, table: Profiles, draws: int, generator: np.random.Generator) -> Array:
@@ -335,10 +338,10 @@ def _marks(table: Profiles, values: Array, members: Any) -> tuple[Mark, ...]:
 
 
 def check_placeable(graph: Graph) -> list[str]:
-    """Refuse a dataset that has no place among graph datasets, and notes on what limits the meaning of one that has.
+    """Refuse a dataset that cannot be compared with graph datasets; return notes on what limits the comparison.
 
     Args:
-        graph: With its labels: one per graph of a collection, one per node, or a 0/1 matrix of either.
+        graph: Graph with its labels: one per graph of a collection, one per node, or a 0/1 matrix of either.
     """
     if graph.y is None:
         raise DataError("the dataset has no labels, so no AUROC can be measured; give it labels")
@@ -351,7 +354,7 @@ def check_placeable(graph: Graph) -> list[str]:
     if graph.num_features == 0 or _constant(graph.x):
         notes.append(
             "all nodes have the same features, so NoNodeFtrs and the band passes can take nothing away; "
-            "only datasets without features of their own are good company"
+            "compare it only with datasets without node features"
         )
     return notes
 
@@ -376,12 +379,14 @@ def _check_labels(labels: Any) -> None:
 
 
 def _constant(x: Tensor | CSR) -> bool:
-    """Whether all rows are equal; of sparse features the first thousand are looked at."""
-    if isinstance(x, CSR):
+    """Whether all rows are equal; of sparse features the first thousand are compared."""
+    import torch
+
+    if not isinstance(x, torch.Tensor):
         x = x.rows(torch.arange(min(x.shape[0], 1000))) @ torch.eye(x.shape[1])
     return bool((x == x[:1]).all())
 
 
 def reference_for(graph: Graph) -> str:
-    """Which published taxonomy a dataset is compared with: single graphs with single graphs."""
+    """Return which published taxonomy a dataset is compared with: single graphs with single graphs."""
     return "transductive" if graph.ptr is None else "inductive"

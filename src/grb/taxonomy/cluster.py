@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,11 @@ class Tree:
     def heights(self) -> Array:
         """Heights of the merges, ascending, [d - 1]."""
         return self.linkage[:, 2]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        merges = [[int(left), int(right), height, int(size)] for left, right, height, size in self.linkage.tolist()]
+        return {"datasets": list(self.datasets), "linkage": merges, "leaves": list(self.leaves)}
 
     def members(self) -> list[frozenset[int]]:
         """The leaves below every node: first the d leaves, then the d - 1 merges."""
@@ -104,7 +109,7 @@ def cut(found: Tree, groups: int) -> Labels:
 def numbered(found: Tree, labels: NDArray[np.integer]) -> Labels:
     """The same groups, numbered 1, 2, ... as they first appear from top to bottom."""
     seen = dict.fromkeys(int(labels[leaf]) for leaf in found.order)
-    numbers = {label: place for place, label in enumerate(seen, 1)}
+    numbers = {label: index for index, label in enumerate(seen, 1)}
     return np.array([numbers[int(label)] for label in labels], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Profiles of one's own runs beside the published ones: cell by cell, as one correlation, and by where they are placed."""
+"""Own profiles compared with the published ones: cell by cell, as one correlation, and by their nearest neighbours."""
 
 from __future__ import annotations
 
@@ -19,12 +19,21 @@ AS_PUBLISHED = " (gtaxogym)"
 FEWEST = 4
 
 
+def number(value: float, digits: int = 1, *, sign: str = "") -> str:
+    """Write a number with some digits behind the point; NaN is a dash."""
+    return "-" if np.isnan(value) else f"{value:{sign}.{digits}f}"
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
 class Cell(NamedTuple):
     """AUROC left under a perturbation, as a share of the unperturbed one.
 
     Args:
         perturbation: Its name.
-        runs: How many of ours there are.
+        runs: Number of our runs.
         left: Our mean over our unperturbed mean.
         low: Lower end of the 95 % interval of our mean, over our unperturbed mean; NaN with a single run.
         high: Upper end.
@@ -38,6 +47,12 @@ class Cell(NamedTuple):
     high: float
     published: float
 
+    @property
+    def shown(self) -> str:
+        """What is left, in per cent, with half of its interval if there is one."""
+        half = 100 * (self.high - self.left)
+        return f"{100 * self.left:.0f}" if np.isnan(half) else f"{100 * self.left:.0f} ± {half:.0f}"
+
 
 @dataclass(frozen=True, eq=False)
 class Beside:
@@ -47,10 +62,10 @@ class Beside:
         dataset: Its published name.
         original: Our mean AUROC of the unperturbed dataset.
         published: The published one.
-        runs: Of the unperturbed dataset.
+        runs: Number of our runs of the unperturbed dataset.
         cells: One for every perturbation that was run.
         group: Its published group.
-        placement: Where our profile is put with its own published row left out; None with fewer than four perturbations.
+        placement: Assignment of our profile with its own published row left out; None with fewer than four perturbations.
         nearest_group: The published group of the nearest dataset.
     """
 
@@ -68,6 +83,25 @@ class Beside:
         """Whether the nearest published dataset lies in the dataset's published group."""
         return self.nearest_group == self.group
 
+    @property
+    def neighbour(self) -> tuple[str, str, str, str]:
+        """The dataset, its nearest published neighbour, that one's group, and its own published group."""
+        assert self.placement is not None
+        return self.dataset, self.placement.nearest.dataset, str(self.nearest_group), self.group
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON; None stands for NaN."""
+        return {
+            "dataset": self.dataset,
+            "original": _known(self.original),
+            "published": _known(self.published),
+            "runs": self.runs,
+            "group": self.group,
+            "nearest": None if self.placement is None else self.placement.nearest.dataset,
+            "nearest_group": self.nearest_group,
+            "cells": [{key: _known(value) for key, value in cell._asdict().items()} for cell in self.cells],
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -76,7 +110,7 @@ class Comparison:
     Args:
         datasets: One for every dataset that was published.
         correlation: Pearson's, of all log2 ratios that both sides have, pooled over datasets; None with fewer than three.
-        pairs: How many there are.
+        pairs: Number of these ratios.
         notes: What a reader should know about the numbers.
     """
 
@@ -93,6 +127,42 @@ class Comparison:
         """How many datasets lie next to one of their published group, and how many were placed."""
         placed = [own for own in self.datasets if own.placement is not None]
         return sum(own.in_its_group for own in placed), len(placed)
+
+    @property
+    def summary(self) -> str:
+        """The correlation, as a sentence."""
+        if self.correlation is None:
+            return f"{self.pairs} ratios are too few for a correlation"
+        return f"correlation of {self.pairs} log2 ratios with the published ones: {self.correlation:.3f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON; None stands for NaN."""
+        right, placed = self.placed()
+        return {
+            "correlation": self.correlation,
+            "pairs": self.pairs,
+            "placed_in_group": right,
+            "placed": placed,
+            "datasets": [own.to_dict() for own in self.datasets],
+            "notes": list(self.notes),
+        }
+
+    def to_markdown(self) -> str:
+        """Return a table with two rows per dataset, the correlation, and the nearest neighbour of every dataset."""
+        names = list(dict.fromkeys(cell.perturbation for own in self.datasets for cell in own.cells))
+        lines = [f"| | runs | original | {' | '.join(names)} |", "|---|" + "---|" * (len(names) + 2)]
+        for own in self.datasets:
+            cells = {cell.perturbation: cell for cell in own.cells}
+            ours = [cells[name].shown if name in cells else "-" for name in names]
+            theirs = [number(100 * cells[name].published, 0) if name in cells else "-" for name in names]
+            lines += [
+                f"| {own.dataset}, ours | {own.runs} | {own.original:.3f} | {' | '.join(ours)} |",
+                f"| published | | {number(own.published, 3)} | {' | '.join(theirs)} |",
+            ]
+        lines += ["", f"{self.summary}.", "", "| dataset | nearest without its own row | its group | published group |"]
+        lines += ["|---|---|---|---|"]
+        lines += [f"| {' | '.join(own.neighbour)} |" for own in self.datasets if own.placement is not None]
+        return "\n".join(lines)
 
 
 def as_published(profiles: Profiles) -> Profiles:
@@ -129,11 +199,11 @@ def compare(
 
     Args:
         profiles: Ours; datasets that nobody published are left out.
-        model: Of the published profiles, where they have several.
+        model: Model of the published profiles, where they have several.
         ignore: Perturbations that do not count in the correlation and when placing; FiedlerFrag was published by another
             definition than its text's.
-        draws: Of the bootstrap when placing.
-        seed: Of its random numbers.
+        draws: Number of bootstrap draws when placing.
+        seed: Random seed of the bootstrap.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022.
@@ -187,7 +257,7 @@ def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], 
     placement = None
     if len([cell for cell in cells if cell.perturbation not in ignore and not np.isnan(cell.published)]) >= FEWEST:
         placement = assign(
-            own, known, dataset=dataset, without=dataset, ignore=ignore, model=model, draws=draws, seed=seed
+            own, known, dataset=dataset, exclude=dataset, ignore=ignore, model=model, draws=draws, seed=seed
         )
     first = None if own.runs is None else own.runs[0, 0]
     return Beside(

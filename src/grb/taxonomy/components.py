@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from grb.errors import DataError
 from grb.taxonomy.cluster import check_comparable
-from grb.taxonomy.profile import Array, Profiles
+from grb.taxonomy.profile import Array, Profiles, to_list
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,7 @@ class Components:
         columns: What it was described by (perturbations), in the order of the loadings.
         scores: Coordinates of the rows, [d, c].
         loadings: Weight of every column in every component, unit vectors, [c, p]; the largest weight is positive.
-        explained: Share of the variance, [c], adding up to 1.
+        explained: Fraction of the variance, [c], adding up to 1.
     """
 
     rows: tuple[str, ...]
@@ -32,7 +33,17 @@ class Components:
 
     @property
     def cumulative(self) -> Array:
+        """Fraction of the variance that the first components explain together, [c]."""
         return np.asarray(np.cumsum(self.explained))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "explained": to_list(self.explained),
+            "cumulative": to_list(self.cumulative),
+            "loadings": {name: to_list(self.loadings[:, j]) for j, name in enumerate(self.columns)},
+            "scores": {name: to_list(self.scores[i]) for i, name in enumerate(self.rows)},
+        }
 
 
 def principal_components(

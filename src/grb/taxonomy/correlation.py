@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from grb.errors import DataError
-from grb.taxonomy.profile import Array, Profiles
+from grb.taxonomy.profile import Array, Profiles, to_list
 
 Of = Literal["log2", "auroc"]
 
@@ -19,6 +19,10 @@ class Correlation(NamedTuple):
     names: tuple[str, ...]
     r: Array
     cells: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; None stands for NaN."""
+        return {"names": list(self.names), "r": to_list(self.r), "cells": self.cells}
 
 
 def perturbation_correlation(profiles: Profiles) -> Correlation:

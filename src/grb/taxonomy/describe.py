@@ -1,4 +1,4 @@
-"""A sensitivity profile in plain words."""
+"""A sensitivity profile in sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEANINGS: Mapping[str, str] = {
     "T-2": "In T-2 features matter, but degrees replace most of them, and edges are of little use.",
     "T-3": "In T-3 nothing matters much alone: features and structure say the same, or there is little to lose.",
 }
-"""What the paper's groups have in common, in our words."""
+"""What the paper's groups have in common, as sentences."""
 
 
 def meaning(group: str) -> str:
@@ -33,14 +33,14 @@ def meaning(group: str) -> str:
     return MEANINGS[group]
 
 
-def profile_in_words(ratios: Mapping[str, float], original: float | None = None) -> list[str]:
+def describe_profile(ratios: Mapping[str, float], original: float | None = None) -> list[str]:
     """Sentences about features, edges, range and frequencies; nothing about perturbations that are missing.
 
     Args:
         ratios: AUROC that is left, as a share of the unperturbed one, by perturbation.
         original: AUROC on the unperturbed dataset, if known.
 
-    >>> profile_in_words({"NoNodeFtrs": 0.58, "NodeDeg": 0.71, "NoEdges": 1.01})[0]
+    >>> describe_profile({"NoNodeFtrs": 0.58, "NodeDeg": 0.71, "NoEdges": 1.01})[0]
     'Features matter much: without them 58 % of the AUROC is left, with degrees in their place 71 %.'
     """
     sentences = [_trust(original), _features(ratios), _edges(ratios), _range(ratios), _bands(ratios)]

@@ -18,6 +18,33 @@ ORIGINAL = "-"
 FEATURES = ("RandFtrs", "NoNodeFtrs", "NodeDeg", "LowPass", "MidPass", "HighPass")
 STRUCTURE = ("RandRewire", "NoEdges", "FullyConn", "Frag-k1", "Frag-k2", "Frag-k3", "FiedlerFrag")
 PAPER_ORDER = (*FEATURES, *STRUCTURE)
+COLLECTIONS_ONLY = ("FullyConn", "FiedlerFrag")
+"""Perturbations that the paper leaves out where the data is one large graph."""
+GTAXOGYM = "gtaxogym"
+"""Value of a perturbation's ``compat``: what the published code does, where it is not what the paper says."""
+
+
+def paper_perturbations(*, collection: bool) -> list[str]:
+    """Return the paper's perturbations in its order: 13 for collections of graphs, 11 for one graph."""
+    return [name for name in PAPER_ORDER if collection or name not in COLLECTIONS_ONLY]
+
+
+def comparable_perturbations(*, collection: bool) -> dict[str, dict[str, str]]:
+    """Return the perturbations, with their parameters, under which a dataset can be compared with published results.
+
+    FiedlerFrag was published by another definition. The published RandFtrs has the same numbers in every graph of a
+    collection.
+    """
+    names = [name for name in paper_perturbations(collection=collection) if name != "FiedlerFrag"]
+    return {name: {"compat": GTAXOGYM} if collection and name == "RandFtrs" else {} for name in names}
+
+
+def to_list(value: Array | float | int) -> Any:
+    """Return an array as nested lists, and a number as itself; None stands for NaN."""
+    if isinstance(value, np.ndarray):
+        return [to_list(each) for each in value]
+    number = float(value)
+    return None if np.isnan(number) else int(value) if isinstance(value, int) else number
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +96,7 @@ class Profiles:
 
     @property
     def ratio(self) -> Array:
-        """AUROC as a share of the unperturbed one, [d, p]."""
+        """AUROC as a fraction of the unperturbed one, [d, p]."""
         return np.asarray(np.exp2(self.values))
 
     @property
@@ -78,14 +105,14 @@ class Profiles:
         return [(self.datasets[i], self.perturbations[j]) for i, j in np.argwhere(np.isnan(self.values))]
 
     def row(self, dataset: str) -> dict[str, float]:
-        """The profile of one dataset."""
-        values = self.values[_places(self.datasets, [dataset], "dataset")[0]]
+        """Return the profile of one dataset, by perturbation."""
+        values = self.values[_indices(self.datasets, [dataset], "dataset")[0]]
         return dict(zip(self.perturbations, values.tolist()))
 
     def select(self, datasets: Sequence[str] | None = None, perturbations: Sequence[str] | None = None) -> Profiles:
-        """Some rows and columns, in the given order."""
-        rows = _places(self.datasets, self.datasets if datasets is None else datasets, "dataset")
-        columns = _places(
+        """Return some rows and columns, in the given order."""
+        rows = _indices(self.datasets, self.datasets if datasets is None else datasets, "dataset")
+        columns = _indices(
             self.perturbations, self.perturbations if perturbations is None else perturbations, "perturbation"
         )
         return replace(
@@ -99,7 +126,7 @@ class Profiles:
         )
 
     def without(self, *names: str) -> Profiles:
-        """Without some datasets or perturbations."""
+        """Return the profiles without some datasets or perturbations."""
         for name in names:
             if name not in (*self.datasets, *self.perturbations):
                 known = [*self.datasets, *self.perturbations]
@@ -114,8 +141,8 @@ class Profiles:
         return f"dataset '{self.datasets[i]}' under '{self.perturbations[j]}'"
 
 
-def _places(names: Sequence[str], wanted: Sequence[str], kind: str) -> list[int]:
-    known = {name: place for place, name in enumerate(names)}
+def _indices(names: Sequence[str], wanted: Sequence[str], kind: str) -> list[int]:
+    known = {name: index for index, name in enumerate(names)}
     for name in wanted:
         if name not in known:
             raise UnknownName(kind, name, names, advice=f"These profiles have: {', '.join(names)}.")
@@ -172,14 +199,14 @@ def from_runs(
         if key in cell:
             raise DataError(
                 f"dataset '{dataset}' under '{perturbation}' has two runs with seed {seed}; "
-                "keep one, or tell folds apart by different seeds"
+                "keep one, or give folds different seeds"
             )
         cell[key] = auroc
     datasets = sorted({dataset for dataset, _ in cells})
     named = dict.fromkeys(perturbation for _, perturbation in cells if perturbation != ORIGINAL)
     names = [*(name for name in PAPER_ORDER if name in named), *(name for name in named if name not in PAPER_ORDER)]
-    finite = {place: {k: v for k, v in cell.items() if not np.isnan(v)} for place, cell in cells.items()}
-    lost = sum(len(cells[place]) - len(cell) for place, cell in finite.items())
+    finite = {name: {k: v for k, v in cell.items() if not np.isnan(v)} for name, cell in cells.items()}
+    lost = sum(len(cells[name]) - len(cell) for name, cell in finite.items())
     most = max((len(cell) for cell in finite.values()), default=0)
     runs = np.full((len(datasets), 1 + len(names), max(most, 1)), np.nan)
     paired = np.zeros(len(datasets), dtype=bool)
@@ -196,11 +223,11 @@ def from_runs(
     # a single run per cell has nothing to resample
     several = runs if runs.shape[2] > 1 else None
     found = _from_means(datasets, names, table, model, several, paired)
-    words = [f"{lost} run{'s' if lost > 1 else ''} without a number left out"] if lost else []
+    remarks = [f"{lost} run{'s' if lost > 1 else ''} without a number left out"] if lost else []
     uneven = sorted({int(count) for count in counts[counts > 0]})
     if len(uneven) > 1:
-        words.append(f"cells have between {uneven[0]} and {uneven[-1]} runs")
-    return replace(found, notes=(*found.notes, *words))
+        remarks.append(f"cells have between {uneven[0]} and {uneven[-1]} runs")
+    return replace(found, notes=(*found.notes, *remarks))
 
 
 def _from_means(

@@ -129,8 +129,8 @@ def node_triangles(indptr: Ints, indices: Ints) -> Ints:
         )
         second = first + 1 + offsets
         wanted = heads[first] * n + heads[second]
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        closed = keys[place] == wanted
+        index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        closed = keys[index] == wanted
         for corner in (tails[first], heads[first], heads[second]):
             found += np.bincount(corner[closed], minlength=n)
     return np.asarray(found[rank])
@@ -177,11 +177,11 @@ def _subset(indptr: Ints, indices: Ints, ptr: Ints, chosen: Ints) -> tuple[Ints,
     nodes = np.arange(bounds[-1]) + np.repeat(ptr[chosen] - bounds[:-1], sizes)
     degrees = np.diff(indptr)[nodes] + 1
     rows = np.concatenate([[0], np.cumsum(degrees)])
-    place = np.arange(rows[-1]) - np.repeat(rows[:-1], degrees)
+    index = np.arange(rows[-1]) - np.repeat(rows[:-1], degrees)
     shift = np.repeat(np.repeat(ptr[chosen] - bounds[:-1], sizes), degrees)
-    source = np.repeat(indptr[nodes], degrees) + place - 1
+    source = np.repeat(indptr[nodes], degrees) + index - 1
     own = np.repeat(np.arange(len(nodes)), degrees)
-    columns = np.where(place == 0, own, indices[np.maximum(source, 0)] - shift) if len(indices) else own
+    columns = np.where(index == 0, own, indices[np.maximum(source, 0)] - shift) if len(indices) else own
     return rows[:-1], columns, bounds
 
 
@@ -220,18 +220,18 @@ def _connectivity(indptr: Ints, indices: Ints, ptr: Ints, connected: NDArray[np.
 
     lowest = np.minimum.reduceat(np.diff(indptr), ptr[:-1])
     found = np.where(connected, np.minimum(lowest, 1), 0).astype(np.float64)
-    for place in np.flatnonzero(connected & (lowest > 1)):
+    for index in np.flatnonzero(connected & (lowest > 1)):
         own = networkx.Graph()
-        neighbours = _neighbours(indptr, indices, ptr, int(place))
+        neighbours = _neighbours(indptr, indices, ptr, int(index))
         own.add_nodes_from(range(len(neighbours)))
         own.add_edges_from((u, v) for u, row in enumerate(neighbours) for v in row)
         if networkx.is_biconnected(own):
-            found[place] = node_connectivity(own)
+            found[index] = node_connectivity(own)
     return found
 
 
-def _neighbours(indptr: Ints, indices: Ints, ptr: Ints, place: int) -> list[list[int]]:
-    first, last = int(ptr[place]), int(ptr[place + 1])
+def _neighbours(indptr: Ints, indices: Ints, ptr: Ints, index: int) -> list[list[int]]:
+    first, last = int(ptr[index]), int(ptr[index + 1])
     bounds = indptr[first : last + 1]
     local = (indices[bounds[0] : bounds[-1]] - first).tolist()
     ends = (bounds - bounds[0]).tolist()
@@ -241,8 +241,8 @@ def _neighbours(indptr: Ints, indices: Ints, ptr: Ints, place: int) -> list[list
 def _cliques(indptr: Ints, indices: Ints, ptr: Ints, edges: Array, triangles: Array) -> Array:
     """Largest clique that a greedy search finds; 2 without triangles, 1 without edges."""
     found = np.where(edges > 0, 2.0, 1.0)
-    for place in np.flatnonzero(triangles):
-        found[place] = greedy_clique(_neighbours(indptr, indices, ptr, int(place)))
+    for index in np.flatnonzero(triangles):
+        found[index] = greedy_clique(_neighbours(indptr, indices, ptr, int(index)))
     return found
 
 
@@ -252,7 +252,7 @@ def greedy_clique(neighbours: list[list[int]]) -> int:
     Nodes are numbered by falling degree and sets are integers, so that the next node is the lowest bit.
     """
     order = sorted(range(len(neighbours)), key=lambda node: (-len(neighbours[node]), node))
-    rank = {node: place for place, node in enumerate(order)}
+    rank = {node: index for index, node in enumerate(order)}
     near = [0] * len(order)
     for node, row in enumerate(neighbours):
         bits = 0
@@ -260,10 +260,10 @@ def greedy_clique(neighbours: list[list[int]]) -> int:
             bits |= 1 << rank[other]
         near[rank[node]] = bits
     best = 0
-    for place, node in enumerate(order):
+    for index, node in enumerate(order):
         if len(neighbours[node]) < best:
             break  # neither this node nor a later one has enough neighbours for a larger clique
-        candidates, size = near[place], 1
+        candidates, size = near[index], 1
         while candidates:
             lowest = candidates & -candidates
             candidates &= near[lowest.bit_length() - 1]

@@ -6,14 +6,15 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from grb.atomic import size_of
 from grb.errors import DataError, UnknownName
-from grb.graph.files import size_of
+from grb.taxonomy.measurement import SAME_IN_A_CELL, SAME_IN_A_PROFILE, TRAINING
 from grb.taxonomy.profile import ORIGINAL, PAPER_ORDER, Profiles, from_auroc, from_runs
 
 Kind = Literal["runs", "auroc", "log2"]
@@ -26,15 +27,22 @@ SEED_COLUMNS = ("seed", "fold", "run", "repeat")
 Row = dict[str, Any]
 
 
-def read_profiles(path: str | os.PathLike[str], *, model: str | None = None, kind: Kind | None = None) -> Profiles:
-    """The profiles of one model from a file.
+def read_profiles(
+    path: str | os.PathLike[str],
+    *,
+    model: str | None = None,
+    kind: Kind | None = None,
+    where: Mapping[str, str] | None = None,
+) -> Profiles:
+    """Read the profiles of one model from a file.
 
     Args:
         path: See :func:`read_models`.
-        model: Which model; the only one if not given.
+        model: Name of the model; the only one if not given.
         kind: What the file holds; found out if not given.
+        where: See :func:`read_models`.
     """
-    return pick(read_models(path, kind=kind), model, str(path))
+    return pick(read_models(path, kind=kind, where=where), model, str(path))
 
 
 def pick(found: Mapping[str, Profiles], model: str | None, source: str) -> Profiles:
@@ -49,8 +57,10 @@ def pick(found: Mapping[str, Profiles], model: str | None, source: str) -> Profi
     return found[own]
 
 
-def read_models(path: str | os.PathLike[str], *, kind: Kind | None = None) -> dict[str, Profiles]:
-    """The profiles of every model in a file, by name; ``""`` is the name where the file has none.
+def read_models(
+    path: str | os.PathLike[str], *, kind: Kind | None = None, where: Mapping[str, str] | None = None
+) -> dict[str, Profiles]:
+    """Read the profiles of every model in a file, by name; ``""`` is the name where the file has none.
 
     Three kinds of content:
 
@@ -61,6 +71,11 @@ def read_models(path: str | os.PathLike[str], *, kind: Kind | None = None) -> di
     - ``log2``: a wide CSV of log2 ratios: ``dataset`` and one column per perturbation.
 
     An empty cell, ``NaN``, ``NA`` or ``OOM`` is a missing result.
+
+    Args:
+        path: The file.
+        kind: What the file holds; found out if not given.
+        where: Of runs, use only those with these values, such as ``{"epochs": "300"}``; see :func:`from_rows`.
     """
     path = Path(path)
     if kind is not None and kind not in get_args(Kind):
@@ -69,19 +84,106 @@ def read_models(path: str | os.PathLike[str], *, kind: Kind | None = None) -> di
     if path.suffix.lower() in (".json", ".jsonl", ".ndjson") or text.lstrip()[:1] in ("{", "["):
         if kind not in (None, "runs"):
             raise DataError(f"{path} is JSON, which holds runs; a table of kind '{kind}' must be CSV")
-        return _by_model(_json_rows(path, text), path)
+        return from_rows(_json_rows(path, text), path, where=where)
     header, rows = _csv_rows(path, text)
     lower = [name.lower() for name in header]
     if kind == "runs" or (kind is None and {"perturbation", "auroc"} <= set(lower)):
-        return _by_model([dict(zip(lower, row)) for row in rows], path)
+        return from_rows([dict(zip(lower, row)) for row in rows], path, where=where)
+    if where:
+        raise DataError(f"{path} is a table of means, whose rows have no settings to choose from; leave out --where")
     return {"": _wide(path, header, rows, kind)}
 
 
-def from_rows(rows: Sequence[Row], source: str | os.PathLike[str]) -> dict[str, Profiles]:
-    """The profiles of every model among runs that are values already; ``source`` is where errors say they come from."""
+def from_rows(
+    rows: Sequence[Row], source: str | os.PathLike[str], *, where: Mapping[str, str] | None = None
+) -> dict[str, Profiles]:
+    """Profiles of every model among runs.
+
+    Runs of one dataset and model must agree in their training settings (columns ``training.*``), in the fingerprint of the
+    dataset and in the version of the model, and those of one cell in the version of the perturbation: a mean over runs of
+    different settings is the mean of nothing. Others are refused, unless ``where`` chooses among them.
+
+    Args:
+        rows: One mapping per run, with ``dataset``, ``perturbation`` and ``auroc``; :meth:`ProfileMeasurement.to_row` makes
+            them.
+        source: Where the runs come from, for messages.
+        where: Use only runs with these values of columns; ``epochs`` means ``training.epochs`` where there is such a column.
+    """
     if not rows:
         raise DataError(f"{source} has no run of a perturbed dataset; every run needs dataset, perturbation and auroc")
-    return _by_model(list(rows), Path(source))
+    return _by_model(choose_runs(rows, source, where=where), Path(source))
+
+
+def choose_runs(rows: Sequence[Row], source: object, *, where: Mapping[str, str] | None = None) -> list[Row]:
+    """Choose runs by the values of their columns, and refuse them if they still mix settings; see :func:`from_rows`."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    chosen = list(rows)
+    for name, wanted in (where or {}).items():
+        column = _column(name, columns)
+        there = list(dict.fromkeys(_shown(row.get(column)) for row in chosen))
+        chosen = [row for row in chosen if _equal(_shown(row.get(column)), wanted)]
+        if not chosen:
+            raise DataError(f"no run of {source} has {name}={wanted}; there are {', '.join(there[:8])}")
+    _check_settings(chosen, source)
+    return chosen
+
+
+def _column(name: str, columns: Iterable[str]) -> str:
+    known = list(columns)
+    found = next((each for each in (f"{TRAINING}{name}", name) if each in known), None)
+    if found is None:
+        allowed = [each.removeprefix(TRAINING) for each in known]
+        raise UnknownName("setting", name, allowed, advice=f"The runs have: {', '.join(allowed)}.")
+    return found
+
+
+def _shown(value: Any) -> str:
+    """A value of a setting as tables and the command line write it; none stands for nothing.
+
+    >>> _shown(None), _shown(0.001), _shown(300)
+    ('none', '0.001', '300')
+    """
+    return "none" if value is None or value == "" else str(value)
+
+
+def _equal(value: str, wanted: str) -> bool:
+    try:
+        return float(value) == float(wanted)
+    except ValueError:
+        return value.lower() == wanted.strip().lower()
+
+
+def _check_settings(rows: Sequence[Row], source: object) -> None:
+    """Refuse runs of one profile or of one cell that were made under different settings."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    shared = [name for name in names if name.startswith(TRAINING) or name in SAME_IN_A_PROFILE]
+    levels = ((("dataset", "model"), shared), (("dataset", "model", "perturbation"), list(SAME_IN_A_CELL)))
+    for key, columns in levels:
+        groups: dict[tuple[Any, ...], dict[tuple[str, ...], int]] = {}
+        for row in rows:
+            found = groups.setdefault(tuple(row.get(name) for name in key), {})
+            settings = tuple(_shown(row.get(name)) for name in columns)
+            found[settings] = found.get(settings, 0) + 1
+        for (dataset, model, *cell), found in groups.items():
+            if len(found) > 1:
+                _refuse_settings(
+                    f"{dataset}{''.join(f' under {name}' for name in cell)}", model, columns, found, source
+                )
+
+
+def _refuse_settings(
+    cell: str, model: Any, columns: Sequence[str], found: Mapping[tuple[str, ...], int], source: object
+) -> None:
+    differing = [i for i in range(len(columns)) if len({settings[i] for settings in found}) > 1]
+    shown = [
+        f"{' '.join(f'{columns[i].removeprefix(TRAINING)}={settings[i][:40]}' for i in differing)} ({count} runs)"
+        for settings, count in found.items()
+    ]
+    first = f"{columns[differing[0]].removeprefix(TRAINING)}={max(found, key=lambda each: found[each])[differing[0]]}"
+    raise DataError(
+        f"{source} has runs of {cell} with {model or 'one model'} under {len(found)} different settings, "
+        f"{' and '.join(shown[:3])}, which must not be averaged; choose one, for instance with --where {first}"
+    )
 
 
 def read_groups(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -152,10 +254,10 @@ def _wide(path: Path, header: list[str], rows: list[list[str]], kind: Kind | Non
     names = header[1:]
     table = np.array([[_number(cell, path, row[0], name) for name, cell in zip(names, row[1:])] for row in rows])
     table = table.reshape(len(rows), len(names))
-    base = [place for place, name in enumerate(names) if name.lower() in UNPERTURBED]
+    base = [index for index, name in enumerate(names) if name.lower() in UNPERTURBED]
     if len(base) > 1:
-        words = " and ".join(f"'{names[place]}'" for place in base)
-        raise DataError(f"{path} has several columns for the unperturbed dataset, {words}; keep one")
+        listed = " and ".join(f"'{names[index]}'" for index in base)
+        raise DataError(f"{path} has several columns for the unperturbed dataset, {listed}; keep one")
     if kind is None:
         kind = "auroc" if base else "log2"
         if not base and np.isfinite(table).any() and np.nanmin(table) > 0:
@@ -169,10 +271,10 @@ def _wide(path: Path, header: list[str], rows: list[list[str]], kind: Kind | Non
         raise DataError(
             f"{path} has no column for the unperturbed dataset, which every ratio is taken to; call it '{ORIGINAL}'"
         )
-    rest = [place for place in range(len(names)) if place != base[0]]
+    rest = [index for index in range(len(names)) if index != base[0]]
     if not rest:
         raise DataError(f"{path} has no column but that of the unperturbed dataset; add one per perturbation")
-    return from_auroc(datasets, [names[place] for place in rest], table[:, base[0]], table[:, rest])
+    return from_auroc(datasets, [names[index] for index in rest], table[:, base[0]], table[:, rest])
 
 
 def _number(cell: Any, path: Path, dataset: str, name: str) -> float:

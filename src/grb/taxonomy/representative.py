@@ -30,6 +30,10 @@ class Subset:
     distance: float
     saturated: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"datasets": list(self.datasets), "distance": self.distance, "saturated": list(self.saturated)}
+
 
 def distances(profiles: Profiles) -> Array:
     """Euclidean distance of every two profiles, [d, d]."""
@@ -78,18 +82,18 @@ def representatives(
     chosen: list[int] = []
     for group in range(groups):
         own = np.flatnonzero(codes == group)
-        candidates = [place for place in own if allowed[place]]
-        chosen.append(int(min(candidates, key=lambda place: (apart[place, own].sum(), place))))
+        candidates = [index for index in own if allowed[index]]
+        chosen.append(int(min(candidates, key=lambda index: (apart[index, own].sum(), index))))
     while len(chosen) < count:
-        left = [place for place in np.flatnonzero(allowed) if place not in chosen]
+        left = [index for index in np.flatnonzero(allowed) if index not in chosen]
         if not left:
             break
-        chosen.append(int(min(left, key=lambda place: (_cost(apart, codes, [*chosen, int(place)]), place))))
+        chosen.append(int(min(left, key=lambda index: (_cost(apart, codes, [*chosen, int(index)]), index))))
     chosen = _exchanged(apart, codes, chosen, allowed)
-    chosen.sort(key=lambda place: codes[place])
-    names = tuple(profiles.datasets[place] for place in chosen)
+    chosen.sort(key=lambda index: codes[index])
+    names = tuple(profiles.datasets[index] for index in chosen)
     over = () if profiles.original is None else np.flatnonzero(profiles.original > saturated)
-    worn = tuple(profiles.datasets[place] for place in chosen if place in over)
+    worn = tuple(profiles.datasets[index] for index in chosen if index in over)
     return Subset(names, _cost(apart, codes, chosen), worn)
 
 
@@ -122,11 +126,11 @@ def _exchanged(apart: Array, codes: Any, chosen: list[int], allowed: Any) -> lis
     improved = True
     while improved:
         improved = False
-        for place, member in enumerate(chosen):
+        for index, member in enumerate(chosen):
             for other in np.flatnonzero(allowed & (codes == codes[member])):
                 if other in chosen:
                     continue
-                tried = [*chosen[:place], int(other), *chosen[place + 1 :]]
+                tried = [*chosen[:index], int(other), *chosen[index + 1 :]]
                 cost = _cost(apart, codes, tried)
                 if cost < best - 1e-12:
                     chosen, best, improved = tried, cost, True

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from grb.errors import DataError
-from grb.taxonomy.cluster import Labels, Method, Tree, agreement, check_comparable, cut, tree
-from grb.taxonomy.profile import Array, Profiles
+from grb.taxonomy.cluster import Labels, Method, Tree, agreement, check_comparable, cut, lookup, tree
+from grb.taxonomy.profile import Array, Profiles, to_list
 from grb.taxonomy.uncertainty import resample
 
 KMEANS_STARTS = 50
+BOOTSTRAP_TREES = 200
 WITHOUT = "without "
 Grouping = Sequence[Any] | Labels
 
@@ -62,6 +64,17 @@ class BootstrapGroups(NamedTuple):
 
     agreement: Array
     together: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: number of draws, mean and 5 and 95 % quantiles of the agreement, and ``together``."""
+        low, high = np.quantile(self.agreement, [0.05, 0.95])
+        return {
+            "draws": len(self.agreement),
+            "mean": float(self.agreement.mean()),
+            "low": float(low),
+            "high": float(high),
+            "together": to_list(self.together),
+        }
 
 
 def bootstrap_groups(
@@ -122,14 +135,14 @@ def permutation_test(
     observed = _statistics(profiles.values, groups)
     null = np.array([_statistics(generator.permuted(profiles.values, axis=0), groups) for _ in range(draws)])
     found = {}
-    for place, name in enumerate(("distance", "within")):
-        if np.isnan(observed[place]):
+    for index, name in enumerate(("distance", "within")):
+        if np.isnan(observed[index]):
             continue
         # a distance may differ by rounding when a shuffle is the identity
-        hits = int((null[:, place] <= observed[place] + 1e-12).sum())
-        values = null[:, place][~np.isnan(null[:, place])]
+        hits = int((null[:, index] <= observed[index] + 1e-12).sum())
+        values = null[:, index][~np.isnan(null[:, index])]
         low, mean = (float(values.min()), float(values.mean())) if len(values) else (float("nan"),) * 2
-        found[name] = PermutationTest(float(observed[place]), mean, low, (1 + hits) / (1 + draws), draws)
+        found[name] = PermutationTest(float(observed[index]), mean, low, (1 + hits) / (1 + draws), draws)
     return found
 
 
@@ -182,3 +195,107 @@ def kept(labels: Grouping, variants: Sequence[Labels]) -> Array:
         home[columns] = rows
         stayed += home[theirs] == own
     return np.asarray(stayed / max(len(variants), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How much the groups depend on choices.
+
+    Args:
+        against: What agreement is measured with: ``known groups`` or ``these groups``.
+        agreement: Adjusted Rand index by number of groups and by variant: a linkage, ``k-means``, or ``without X``.
+        kept: Fraction of the variants (single linkage aside) in which a dataset stays in its group, by dataset.
+        bootstrap: Groups over resampled runs; None if only means are known.
+        permutation: Tests of ``distance`` and ``within``, see :func:`permutation_test`.
+        silhouettes: Mean silhouette by number of groups.
+        verdict: The verdict, as one sentence.
+    """
+
+    against: str
+    agreement: Mapping[int, Mapping[str, float]]
+    kept: Mapping[str, float]
+    bootstrap: BootstrapGroups | None
+    permutation: Mapping[str, PermutationTest]
+    silhouettes: Mapping[int, float]
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; keys are strings, also the numbers of groups."""
+        return {
+            "verdict": self.verdict,
+            "against": self.against,
+            "agreement": {str(size): dict(own) for size, own in self.agreement.items()},
+            "kept": dict(self.kept),
+            "silhouettes": {str(size): value for size, value in self.silhouettes.items()},
+            "permutation": {
+                name: {key: to_list(value) for key, value in test._asdict().items()}
+                for name, test in self.permutation.items()
+            },
+            "bootstrap": None if self.bootstrap is None else self.bootstrap.to_dict(),
+        }
+
+
+def assess_stability(
+    profiles: Profiles,
+    found: Tree,
+    labels: Labels,
+    groups: int,
+    known: Mapping[str, str] | None,
+    draws: int,
+    seed: int,
+) -> Stability:
+    """Measure how much groups depend on linkage, perturbations and runs.
+
+    Args:
+        profiles: Complete profiles.
+        found: Ward's tree of them.
+        labels: Groups cut from it.
+        groups: Number of groups of the cut, before merging.
+        known: Known groups to compare with, by dataset; the labels if None.
+        draws: Number of shuffles of the permutation test and of bootstrap draws.
+        seed: Random seed of both.
+    """
+    if not 1 < len(set(labels.tolist())) < len(labels):
+        raise DataError(
+            "stability needs more than one group and fewer groups than datasets, "
+            f"got {len(set(labels.tolist()))} and {len(labels)}"
+        )
+    if not np.ptp(profiles.values, axis=0).any():
+        raise DataError("all profiles are the same, so any groups of them are arbitrary")
+    against: Sequence[Any] = labels.tolist() if known is None else lookup(known, profiles.datasets)
+    sizes = sorted({groups, len(set(against))})
+    variants = {size: regrouped(profiles, size) for size in sizes}
+    scores = {
+        size: {name: agreement(against, own) for name, own in by_name.items()} for size, by_name in variants.items()
+    }
+    others = [own for name, own in variants[groups].items() if name not in ("ward", "single")]
+    fractions = dict(zip(profiles.datasets, kept(against, others).tolist()))
+    bootstrap = None
+    if profiles.runs is not None:
+        generator = np.random.default_rng([seed, 1])
+        bootstrap = bootstrap_groups(profiles, against, groups, min(draws, BOOTSTRAP_TREES), generator=generator)
+    return Stability(
+        against="these groups" if known is None else "known groups",
+        agreement=scores,
+        kept=fractions,
+        bootstrap=bootstrap,
+        permutation=permutation_test(profiles, groups, draws, generator=np.random.default_rng([seed, 2])),
+        silhouettes=silhouettes(profiles, found),
+        verdict=_verdict(scores[groups], bootstrap),
+    )
+
+
+def _verdict(scores: Mapping[str, float], bootstrap: BootstrapGroups | None) -> str:
+    """A word and the numbers behind it. Single linkage does not count: it puts all but some outliers into one group."""
+    counted = {name: score for name, score in scores.items() if name not in ("ward", "single")}
+    if bootstrap is not None:
+        counted["resampled runs (5 % quantile)"] = float(np.quantile(bootstrap.agreement, 0.05))
+    worst = min(counted, key=lambda name: counted[name])
+    low = counted[worst]
+    word = "stable" if low >= 0.9 else "fairly stable" if low >= 0.65 else "fragile"
+    parts = [f"lowest agreement {low:.2f} ({worst})"]
+    dropped = {name: score for name, score in scores.items() if name.startswith(WITHOUT)}
+    if dropped and not worst.startswith(WITHOUT):
+        heaviest = min(dropped, key=lambda name: dropped[name])
+        parts.append(f"{dropped[heaviest]:.2f} {heaviest}")
+    return f"{word}: {', '.join(parts)}; 1 is the same groups, 0 is chance"

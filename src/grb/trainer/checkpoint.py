@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from grb._version import __version__
+from grb.atomic import write_atomic
 from grb.catalogue import canonical, resolve
 from grb.errors import DataError
-from grb.graph.files import write_atomic
 from grb.model.base import GraphModel
 
 FORMAT = 1
@@ -68,6 +68,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: str | None = None) -> G
 def load_model_with_meta(
     path: str | os.PathLike[str], *, trusted: str | None = None
 ) -> tuple[GraphModel, dict[str, Any]]:
+    """A model of a file, as :func:`load_model` reads it, and the values kept beside it."""
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from grb import metric
@@ -15,7 +14,7 @@ from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import evaluating, prepare
 from grb.trainer.batches import Batch, Collection
-from grb.trainer.loop import Epoch, Fit, TrainingError, run_epochs
+from grb.trainer.loop import Epoch, Fit, run_epochs, train_pass
 
 # graphs that are evaluated at a time
 EVALUATED = 512
@@ -38,9 +37,9 @@ def fit_graphs(
         model: With ``prepare`` and ``forward(x, op, ptr)``; left in evaluation mode.
         view: From ``Dataset.defender_view()`` of a dataset whose task is to classify graphs.
         optimizer: Over the model's parameters.
-        epochs: Passes over the training graphs at most.
+        epochs: Maximum number of passes over the training graphs.
         generator: Draws batches and dropout masks.
-        patience: Stop after so many epochs without a better validation accuracy; None never stops early.
+        patience: Stop after this number of epochs without a better validation accuracy; None never stops early.
         batch: Graphs of one step; 64 if not given.
         on_epoch: Called with every :class:`~grb.trainer.Epoch`, for progress.
     """
@@ -80,21 +79,10 @@ def _pass(
     generator: torch.Generator,
     epoch: int,
 ) -> float:
-    """One pass over all training graphs; the mean loss of its steps."""
-    model.train()
+    """One pass over all training graphs in a new order."""
     order = torch.randperm(train.graph.num_graphs, generator=generator, device=generator.device).cpu()
     penalty = getattr(model, "penalty", None)
-    losses: list[Tensor] = []
-    for batch in train.batches(order, size):
-        optimizer.zero_grad(set_to_none=True)
-        value = functional.cross_entropy(model(batch.x, batch.op, batch.ptr), batch.y)
-        losses.append(value.detach())
-        (value if penalty is None else value + penalty()).backward()
-        optimizer.step()
-    mean = float(torch.stack(losses).mean())
-    if not math.isfinite(mean):
-        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
-    return mean
+    return train_pass(model, train.batches(order, size), functional.cross_entropy, optimizer, epoch, penalty)
 
 
 def _validate(model: nn.Module, held_out: list[Batch]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
 from grb.model.base import evaluating, prepare, use_generator
+from grb.trainer.batches import Batch
 from grb.trainer.stop import Best
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -89,13 +90,13 @@ def fit(
         model: Anything with ``prepare`` and ``forward``; left in evaluation mode.
         view: From ``Dataset.defender_view()`` or ``transductive_view()``.
         optimizer: Over the model's parameters.
-        epochs: Steps at most.
+        epochs: Maximum number of steps.
         generator: Draws dropout masks and whatever ``augment`` needs.
-        loss: Of logits and labels; cross-entropy (or its multi-label form) if not given. ``nll_loss`` and
+        loss: Function of logits and labels; cross-entropy (or its multi-label form) if not given. ``nll_loss`` and
             ``binary_cross_entropy`` get log-probabilities and probabilities.
-        patience: Stop after so many epochs without a better validation score; None never stops early.
-        eval_every: Validate every so many epochs.
-        metric: Of logits and labels, higher is better; accuracy (or micro-F1) if not given.
+        patience: Stop after this number of epochs without a better validation score; None never stops early.
+        eval_every: Number of epochs between two validations.
+        metric: Function of logits and labels, higher is better; accuracy (or micro-F1) if not given.
         scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation score.
         augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the
             graph it returns, whose first nodes are those of the graph it got. Adversarial training is one.
@@ -154,7 +155,7 @@ def run_epochs(
 
     Args:
         model: Left in evaluation mode with its best weights.
-        optimizer: Whose learning rate is told.
+        optimizer: Optimiser whose learning rate is recorded.
         step: Does an epoch and gives its loss.
         validate: Score and loss on what was held out; None where an epoch is not evaluated.
 
@@ -189,6 +190,30 @@ def run_epochs(
         stopped,
         tuple(history),
     )
+
+
+def train_pass(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    optimizer: torch.optim.Optimizer,
+    epoch: int,
+    penalty: Callable[[], Tensor] | None = None,
+) -> float:
+    """One optimisation step per batch; returns the mean loss of the steps, without the model's penalty."""
+    model.train()
+    losses: list[Tensor] = []
+    for batch in batches:
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(batch.x, batch.op, batch.ptr)
+        value = loss(logits if batch.rows is None else logits[batch.rows], batch.y)
+        losses.append(value.detach())
+        (value if penalty is None else value + penalty()).backward()
+        optimizer.step()
+    mean = float(torch.stack(losses).mean())
+    if not math.isfinite(mean):
+        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
+    return mean
 
 
 def _check_counts(epochs: int, eval_every: int, patience: int | None) -> None:

@@ -17,7 +17,7 @@ from grb.graph import Graph
 from grb.model.base import evaluating
 from grb.model.profiling import ProfilingConfig, ProfilingGNN, build_profiler
 from grb.trainer.batches import Batch, Collection
-from grb.trainer.loop import TrainingError
+from grb.trainer.loop import train_pass
 from grb.trainer.objective import Objective
 
 MIN_LR = 1e-6
@@ -70,9 +70,9 @@ def fit_profile(
         split: Ids of nodes, or of graphs of a collection.
         chosen: The model and its settings.
         task: ``node`` or ``graph``.
-        classes: Of the labels.
-        seed: Of weights and batches.
-        on_evaluation: Told about every evaluation.
+        classes: Number of classes.
+        seed: Random seed of weights and batches.
+        on_evaluation: Called after every evaluation.
     """
     if graph.y is None:
         raise DataError("a profiling model needs labels, but the graph has none")
@@ -87,7 +87,7 @@ def fit_profile(
     history: list[Point] = []
     stopped, epoch = "all epochs done", 0
     for epoch in range(chosen.epochs):
-        loss = _epoch(model, data.training(generator), objective, optimizer, epoch)
+        loss = train_pass(model, data.training(generator), objective.loss, optimizer, epoch)
         if epoch % chosen.eval_every and epoch != chosen.epochs - 1:
             scheduler.epoch()
             continue
@@ -98,8 +98,8 @@ def fit_profile(
         history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr))
         on_evaluation(history[-1])
         scheduler.epoch(val_loss)
-        if chosen.stop_after is not None and epoch - best_epoch >= chosen.stop_after:
-            stopped = f"no better validation AUROC for {chosen.stop_after} epochs"
+        if chosen.patience is not None and epoch - best_epoch >= chosen.patience:
+            stopped = f"no better validation AUROC for {chosen.patience} epochs"
             break
     return Profiled(
         auroc,
@@ -111,23 +111,6 @@ def fit_profile(
         time.perf_counter() - begin,
         tuple(history),
     )
-
-
-def _epoch(model: ProfilingGNN, batches: Iterator[Any], objective: Objective, optimizer: Any, epoch: int) -> float:
-    """One pass over the training data; the mean loss of its steps."""
-    model.train()
-    losses = []
-    for batch, ids in batches:
-        optimizer.zero_grad(set_to_none=True)
-        logits = model(batch.x, batch.op, batch.ptr)
-        value = objective.loss(logits if ids is None else logits[ids], batch.y)
-        value.backward()
-        optimizer.step()
-        losses.append(value.detach())
-    mean = float(torch.stack(losses).mean())
-    if not math.isfinite(mean):
-        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
-    return mean
 
 
 class _Batched:
@@ -142,10 +125,9 @@ class _Batched:
             for name, ids in (("val", split.val), ("test", split.test["full"]))
         }
 
-    def training(self, generator: torch.Generator) -> Iterator[tuple[Batch, None]]:
+    def training(self, generator: torch.Generator) -> Iterator[Batch]:
         order = self.train[torch.randperm(len(self.train), generator=generator)]
-        for batch in self.collection.batches(order, self.size):
-            yield batch, None
+        return self.collection.batches(order, self.size)
 
     def evaluated(self, part: str) -> tuple[Tensor, Tensor]:
         with evaluating(self.model):
@@ -164,9 +146,9 @@ class _Whole:
         self.ids = {"train": split.train, "val": split.val, "test": split.test["full"]}
         self.logits: Tensor | None = None
 
-    def training(self, generator: torch.Generator) -> Iterator[tuple[Batch, Tensor]]:
+    def training(self, generator: torch.Generator) -> Iterator[Batch]:
         self.logits = None
-        yield Batch(self.x, self.op, self.labels[self.ids["train"]]), self.ids["train"]
+        yield Batch(self.x, self.op, self.labels[self.ids["train"]], rows=self.ids["train"])
 
     def evaluated(self, part: str) -> tuple[Tensor, Tensor]:
         if self.logits is None:

@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 
 
 class Searched(Protocol):
-    """What a search tells; :class:`grb.automl.TuningResult` does."""
+    """What a finished search offers; :class:`grb.automl.TuningResult` does."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of what was tuned."""
+
     @property
-    def tried(self) -> Sequence[Any]: ...
+    def trials(self) -> Sequence[Any]:
+        """All trials, with ``values`` and ``score``."""
+
     @property
-    def so_far(self) -> Sequence[float]: ...
+    def so_far(self) -> Sequence[float]:
+        """Best score after every trial."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,10 @@ class Search:
     """Data of :func:`draw_search`.
 
     Args:
-        name: What was tuned.
-        scores: Of every trial; NaN for one that was given up.
+        name: Name of what was tuned.
+        scores: Score of every trial; NaN for one that was given up.
         best: Best score after every trial.
-        values: Of every setting and trial, as numbers or words.
+        values: Value of every setting in every trial, a number or a text.
     """
 
     name: str
@@ -43,20 +48,20 @@ class Search:
 
 
 def search(found: Searched) -> Search:
-    """The data of :func:`draw_search` from what was tuned."""
-    if not found.tried:
+    """Return the data of :func:`draw_search` from a finished search."""
+    if not found.trials:
         raise DataError("a search without trials has no figure")
-    names = sorted({name for each in found.tried for name in each.values})
+    names = sorted({name for each in found.trials for name in each.values})
     return Search(
         found.name,
-        tuple(math.nan if each.score is None else each.score for each in found.tried),
+        tuple(math.nan if each.score is None else each.score for each in found.trials),
         tuple(found.so_far),
-        {name: tuple(each.values.get(name) for each in found.tried) for name in names},
+        {name: tuple(each.values.get(name) for each in found.trials) for name in names},
     )
 
 
 def draw_search(data: Search) -> Figure:
-    """Scores by trial with the best so far, then scores by the value of every setting."""
+    """Draw scores by trial with the best so far, then scores by the value of every setting."""
     with style.styled():
         from matplotlib.figure import Figure
 

@@ -25,6 +25,7 @@ class Objective:
     report: Callable[[float, float], None]
 
     def __call__(self, features: Tensor) -> tuple[Tensor, float]:
+        """The mean loss of the targets, and the fraction that keep their clean label."""
         logits = self.forward(features)
         loss = self.loss(logits, self.labels).mean()
         accuracy = float((logits.detach().argmax(1) == self.labels).float().mean())
@@ -32,9 +33,10 @@ class Objective:
 
 
 class FeatureRule(Protocol):
-    """From an objective and the features so far (those of earlier rounds; new rows are NaN) to all features, [m, d]."""
+    """A function from an objective and the features so far (new rows are NaN) to all features, [m, d]."""
 
-    def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor: ...
+    def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """Optimised features of all injected nodes, [m, d]."""
 
 
 def gaussian(shape: tuple[int, int], scale: float, limits: Range, generator: torch.Generator) -> Tensor:
@@ -80,6 +82,7 @@ class SignAscent:
     patience: int | None = None
 
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """The best iterate, [m, d]."""
         start = torch.zeros_like(so_far)
         if self.noise:
             start = torch.randn(so_far.shape, generator=generator) * (self.noise * max(map(abs, limits)))
@@ -97,11 +100,11 @@ class SignAscent:
 
 
 @dataclass(frozen=True)
-class ClippedOptimiser:
-    """Any torch optimiser on the features themselves, clipped into the range after every step; new rows start at zero.
+class _TorchOptimiser:
+    """A torch optimiser of features.
 
     Args:
-        make: From a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
+        make: Function from a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
         steps: Number of steps.
         patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """
@@ -110,29 +113,25 @@ class ClippedOptimiser:
     steps: int
     patience: int | None = None
 
+
+class ClippedOptimiser(_TorchOptimiser):
+    """Any torch optimiser on the features themselves, clipped into the range after every step; new rows start at zero."""
+
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """The best iterate, [m, d]."""
         x = torch.where(so_far.isnan(), 0.0, so_far).clamp(*limits).requires_grad_()
         return _descend(objective, x, lambda value: value, self.make, self.steps, self.patience, clip=limits)
 
 
-@dataclass(frozen=True)
-class SmoothMap:
+class SmoothMap(_TorchOptimiser):
     r"""Any torch optimiser behind a smooth map onto the range: :math:`x = \frac{hi + lo}{2} + \frac{hi - lo}{2} \sin u`.
 
     New rows start at :math:`u \sim N(0, 1)`; rows of earlier rounds go on from where they were. Unlike the usual
     :math:`hi \cdot \sin u` the map respects a range that is not symmetric.
-
-    Args:
-        make: From a list of tensors to an optimiser.
-        steps: Number of steps.
-        patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """
 
-    make: Callable[[list[Tensor]], torch.optim.Optimizer]
-    steps: int
-    patience: int | None = None
-
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
+        """The best iterate, [m, d]."""
         low, high = limits
         middle, half = (high + low) / 2, (high - low) / 2
         # the sine is flat at its ends: an earlier row there would never move again

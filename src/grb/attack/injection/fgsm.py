@@ -41,5 +41,6 @@ class FGSM(Limits):
         check_steps(step_size=float(self.step_size), steps=self.steps, patience=self.patience)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and optimise their features."""
         rule = SignAscent(self.step_size, self.steps, noise=self.start, patience=self.patience)
         return inject(context, edges=self.edges, features=rule, generator=generator)

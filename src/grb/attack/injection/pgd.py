@@ -16,12 +16,6 @@ class PGD(FGSM):
 
     ``hi`` is the larger end of the feature range.
 
-    Args:
-        step_size: Size of one step.
-        steps: Number of steps.
-        patience: Stop after this number of steps without a lower accuracy of the attacked model; None to never stop early.
-        edges: Rule that wires the injected nodes.
-
     References:
         Madry et al., *Towards Deep Learning Models Resistant to Adversarial Attacks*, ICLR 2018.
         Zheng et al., *Graph Robustness Benchmark*, NeurIPS 2021 Datasets and Benchmarks.

@@ -33,6 +33,7 @@ class RND(Limits):
             raise DataError(f"spread is {self.spread!r}, but 'range' or 'graph' is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and draw their features."""
         limits = context.injection.feature_range
         pairs = wire_only(context, random_edges, generator)
         if not pairs.numel():

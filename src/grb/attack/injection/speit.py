@@ -41,7 +41,7 @@ class SPEIT(Limits):
     Differs from the published code: all limits hold in every wiring, and partners in the second layer are distinct.
 
     References:
-        Zheng et al., *KDD Cup 2020 ML Track 2: Adversarial Attacks and Defense on Academic Graph, 1st place*.
+        Zheng et al., *KDD Cup 2020 ML Track 2: Adversarial Attacks and Defense on Academic Graph, 1st position*.
     """
 
     lr: float | None = None
@@ -59,6 +59,7 @@ class SPEIT(Limits):
         check_steps(lr=None if self.lr is None else float(self.lr), steps=self.steps, patience=self.patience)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Wire the injected nodes and optimise their features."""
         cup = self.preset == "kddcup"
         lr = self.lr or (10.0 if cup else 0.01)
         steps = (100 if cup else 1000) if self.steps is None else self.steps

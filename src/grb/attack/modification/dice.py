@@ -23,7 +23,7 @@ class DICE(Limits):
     passed on along the edges. Where one of both pools runs dry, the other one gets the rest of the budget.
 
     Args:
-        ratio_delete: Share of the budget that is deleted, rounded down.
+        ratio_delete: Fraction of the budget that is deleted, rounded down.
 
     Differs from THUDM/grb, which reads the labels of test nodes and joins the k-th target with node k alone.
 
@@ -39,6 +39,7 @@ class DICE(Limits):
             raise DataError(f"ratio_delete is {self.ratio_delete}, but 0 to 1 is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Drop edges inside classes and add pairs between them."""
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit

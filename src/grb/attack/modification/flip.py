@@ -57,6 +57,7 @@ class FLIP(Limits):
             )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip pairs in the order of their centrality."""
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit

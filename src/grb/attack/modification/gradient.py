@@ -35,16 +35,18 @@ class Gradient(Protocol):
     """Derivatives of one loss on one graph."""
 
     @property
-    def loss(self) -> float: ...
+    def loss(self) -> float:
+        """The loss at the current graph."""
 
     @property
-    def kept(self) -> float: ...
+    def kept(self) -> float:
+        """Fraction of targets that keep their clean label."""
 
     def of(self, pairs: Tensor) -> Tensor:
-        """Of undirected pairs, [p] from [2, p]."""
+        """Gradients of undirected pairs, [p] from [2, p]."""
 
     def block(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """Of the pairs of some nodes with others, [r, c]; on the diagonal it means nothing."""
+        """Gradients of the pairs of some nodes with others, [r, c]; the diagonal has no meaning."""
 
 
 class Victim:
@@ -88,10 +90,11 @@ class Victim:
 
     @property
     def closed_form(self) -> bool:
+        """Whether the gradient of every pair has a closed form, so that no pair has to be an edge."""
         return self.scalings is not None
 
     def logits(self, adj: Adjacency) -> Tensor:
-        """Of all nodes, [n, classes], without gradients."""
+        """Logits of all nodes, [n, classes], without gradients."""
         with torch.no_grad():
             if self.scalings is None:
                 return self.model(self.graph.x, prepare(self.model, adj))
@@ -146,7 +149,7 @@ def of_propagated(adj: Adjacency, x: Tensor, times: int, judge: Callable[[Tensor
         adj: The edges.
         x: Features, [n, d].
         times: :math:`k`, at least 1.
-        judge: From the propagated features, [n, d], to what is raised and the share of kept labels.
+        judge: Function of the propagated features, [n, d]: the loss to raise and the fraction of kept labels.
     """
     op = normalise.gcn(adj)
     parts: list[Part] = []

@@ -124,13 +124,13 @@ def backward(
 
 def _pulled(ends: Sequence[Tensor], cotangent: Sequence[Tensor] | None, source: State) -> list[Tensor]:
     """Gradients with respect to a state, zero where an end does not depend on it."""
-    live = [place for place, end in enumerate(ends) if end.requires_grad]
+    live = [position for position, end in enumerate(ends) if end.requires_grad]
     if not live:
         return [torch.zeros_like(x) for x in source]
     found: tuple[Tensor | None, ...] = torch.autograd.grad(
-        [ends[place] for place in live],
+        [ends[position] for position in live],
         source,
-        None if cotangent is None else [cotangent[place] for place in live],
+        None if cotangent is None else [cotangent[position] for position in live],
         allow_unused=True,
     )
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, source)]
@@ -165,6 +165,7 @@ class ByFactors:
         return len(self._sides) == 1
 
     def of(self, pairs: Tensor) -> Tensor:
+        """Gradients of some pairs, [p] from [2, p]."""
         found = torch.zeros(pairs.shape[1], dtype=self.shift.dtype)
         if not self._merged:
             found += self.shift[pairs].sum(0)
@@ -173,6 +174,7 @@ class ByFactors:
         return found
 
     def block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Gradients of the pairs of some nodes with others, [r, c]."""
         found = None if self._merged else self.shift[rows].unsqueeze(1) + self.shift[columns]
         for a, b in self._sides:
             right = b[columns].T
@@ -197,12 +199,14 @@ def _inner_of(a: Tensor, b: Tensor, pairs: Tensor) -> Tensor:
 
 
 def through(stages: Sequence[Rows], state: State) -> State:
+    """The state after some row-wise stages."""
     for stage in stages:
         state = stage.apply(state)
     return state
 
 
 def degrees_of(adj: Adjacency, self_loops: bool, dtype: torch.dtype) -> Tensor:
+    """Weighted degree of every node, [n], plus one with self-loops."""
     values = None if adj.values is None else adj.values.detach()
     return row_sums(adj.pattern, values).to(dtype) + float(self_loops)
 

@@ -24,7 +24,7 @@ class NEA(Limits):
         dim: Rank of the factorisation.
         estimate: ``dense`` with all eigenvalues, ``fast`` without; by size if not given.
         refresh: Flips between two computations of the scores; all at once if not given.
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random.
 
     Differs from THUDM/grb, which only deletes and flips edges back.
 
@@ -49,6 +49,7 @@ class NEA(Limits):
             raise DataError(f"estimate is {self.estimate!r}, but 'dense', 'fast' or None is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the pairs with the largest estimated loss of the embedding."""
         score = WalkResidual(self.window, self.dim, self.estimate)
         pick = Greedy(refresh=self.refresh or 2**62, pool=self.pool)
         return modify(context, score=score, pick=pick, generator=generator)

@@ -62,6 +62,7 @@ class PGD(Limits):
             raise DataError(f"radius is {self.radius}, but must be finite and not negative")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Change the features of some targets, after the edges if ``edges`` is given."""
         threat = context.modification
         edit = GraphEdit(n=context.graph.n) if self.edges is None else self.edges(context, generator=generator)
         count = min(int(threat.feature_nodes), len(context.targets))
@@ -122,6 +123,7 @@ class TopologyPGD(Limits):
             raise DataError(f"max_final_samples is {self.max_final_samples}, but at least 1 is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Optimise the weights of all pairs and round them."""
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit

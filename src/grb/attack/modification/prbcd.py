@@ -61,7 +61,7 @@ class PRBCD(_Blocks):
 
     Args:
         steps: Number of steps.
-        n_epoch_resampling: Share of the epochs in which the block changes.
+        n_epoch_resampling: Fraction of the steps in which the block changes.
         search_space_size: Pairs in the block; at least four times the budget is used.
         lr_factor: Step size; it is scaled by budget / nodes and falls once the block is kept.
         max_final_samples: Roundings at the end, the heaviest pairs among them.
@@ -87,6 +87,7 @@ class PRBCD(_Blocks):
             )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Optimise the weights of blocks of pairs and round them."""
         state = SearchState.of(context, everywhere=self.everywhere)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
@@ -120,6 +121,7 @@ class GRBCD(_Blocks):
     version = 1
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the best pairs of a new block in every round."""
         state = SearchState.of(context, everywhere=self.everywhere)
         if state.left <= 0 or state.space.count == 0:
             return state.edit

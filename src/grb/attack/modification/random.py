@@ -36,6 +36,7 @@ class RND(Limits):
             raise DataError(f"mode is {self.mode!r}, but 'drop', 'add' or 'flip' is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip random pairs."""
         state = SearchState.of(context)
         return finished(context, Uniform()(state.only(*KINDS[self.mode]), Constant(), generator))
 

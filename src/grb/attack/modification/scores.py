@@ -27,12 +27,15 @@ class Pairwise:
     """Scores that are computed pair by pair; a block is all its pairs."""
 
     def adds(self, pairs: Tensor) -> Tensor:
+        """Scores of absent pairs, [p] from [2, p]."""
         raise NotImplementedError
 
     def drops(self, pairs: Tensor) -> Tensor:
+        """Scores of edges, [p] from [2, p]."""
         raise NotImplementedError
 
     def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Scores of the pairs of some nodes with others, [r, c]."""
         pairs = torch.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])
         return self.adds(pairs).view(len(rows), len(columns))
 
@@ -41,9 +44,11 @@ class Constant(Pairwise):
     """All pairs alike: what is flipped is left to the seeded shuffle."""
 
     def __call__(self, state: SearchState) -> PairScores:
+        """The same score for every pair."""
         return self
 
     def adds(self, pairs: Tensor) -> Tensor:
+        """Zero for every absent pair, [p]."""
         return torch.zeros(pairs.shape[1])
 
     drops = adds
@@ -60,12 +65,15 @@ class Labels(Pairwise):
     labels: Tensor
 
     def __call__(self, state: SearchState) -> PairScores:
+        """Scores by the labels of both ends."""
         return self
 
     def adds(self, pairs: Tensor) -> Tensor:
+        """Zero for pairs between classes, -inf inside a class, [p]."""
         return torch.where(self._alike(pairs), -torch.inf, 0.0)
 
     def drops(self, pairs: Tensor) -> Tensor:
+        """Zero for edges inside a class, -inf between classes, [p]."""
         return torch.where(self._alike(pairs), 0.0, -torch.inf)
 
     def _alike(self, pairs: Tensor) -> Tensor:
@@ -112,15 +120,19 @@ class Central:
     values: Tensor
 
     def __call__(self, state: SearchState) -> PairScores:
+        """Scores by the centralities of both ends."""
         return self
 
     def drops(self, pairs: Tensor) -> Tensor:
+        """Sum of the centralities of both ends, [p]."""
         return self.values[pairs].sum(0)
 
     def adds(self, pairs: Tensor) -> Tensor:
+        """Minus the sum of the centralities of both ends, [p]."""
         return -self.drops(pairs)
 
     def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """The same for the pairs of some nodes with others, [r, c]."""
         return -(self.values[rows].unsqueeze(1) + self.values[columns])
 
 
@@ -137,9 +149,11 @@ class ByGradient:
 
     @cached_property
     def victim(self) -> Victim:
+        """The attacked model on the clean graph; made once."""
         return victim_of(self.context, self.loss)
 
     def __call__(self, state: SearchState) -> PairScores:
+        """Scores by the gradient of the loss at the graph attacked so far."""
         gradient = self.victim.gradient(state.adj)
         self.context.report(gradient.loss, gradient.kept)
         return GradientScores(gradient, state.clean)
@@ -155,16 +169,21 @@ def victim_of(context: AttackContext, loss: Loss | None = None) -> Victim:
 
 @dataclass(frozen=True, eq=False)
 class GradientScores:
+    """Scores of pairs from the gradient of the loss by their weights."""
+
     gradient: Gradient
     clean: Graph
 
     def adds(self, pairs: Tensor) -> Tensor:
+        """Gradients of absent pairs, [p]."""
         return self.gradient.of(pairs)
 
     def drops(self, pairs: Tensor) -> Tensor:
+        """Minus the gradients of edges, times their weights, [p]."""
         return -weights(self.clean, pairs) * self.gradient.of(pairs)
 
     def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Gradients of the pairs of some nodes with others, [r, c]."""
         return self.gradient.block(rows, columns)
 
 

@@ -21,9 +21,9 @@ class STACK(Limits):
 
     Args:
         estimate: ``exact`` change of the spectrum's square sum, or its ``first_order``.
-        self_loops: Of the graph with self-loops.
+        self_loops: Whether the filter is that of the graph with self-loops.
         refresh: Flips between two computations of the scores; all at once if not given.
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random.
 
     Differs from THUDM/grb, which only deletes, solves a dense eigenproblem and flips edges back.
 
@@ -45,5 +45,6 @@ class STACK(Limits):
             raise DataError(f"refresh is {self.refresh}, but at least 1 is needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Flip the pairs that change the graph filter most."""
         pick = Greedy(refresh=self.refresh or 2**62, pool=self.pool)
         return modify(context, score=FilterChange(self.estimate, self.self_loops), pick=pick, generator=generator)

@@ -28,20 +28,23 @@ class ChebConv(Conv):
         super().__init__(width, bias, **options)
         if order < 1:
             raise DataError(f"the order of ChebNet is {order}, but must be at least 1")
-        self.linears = nn.ModuleList(Glorot(width, width, bias and place == 0) for place in range(order))
+        self.linears = nn.ModuleList(Glorot(width, width, bias and position == 0) for position in range(order))
 
     @staticmethod
     def prepare(adj: Adjacency) -> Op:
+        """The normalised adjacency without self-loops."""
         return normalise.operator(adj, left=-0.5, right=-0.5, self_loops=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for linear in self.linears:
             linear.reset_parameters(generator)  # type: ignore[operator]
 
     def forward(self, h: Tensor, op: Op, first: Tensor) -> Tensor:
+        """New rows, [n, out]."""
         before, now = h, h
         out: Tensor = self.linears[0](h)
-        for place, linear in enumerate(self.linears[1:], 1):
-            now, before = (-(op @ h) if place == 1 else -2 * (op @ now) - before), now
+        for position, linear in enumerate(self.linears[1:], 1):
+            now, before = (-(op @ h) if position == 1 else -2 * (op @ now) - before), now
             out = out + linear(now)
         return out

@@ -33,15 +33,18 @@ class GatedConv(Conv):
 
     @staticmethod
     def prepare(adj: Adjacency) -> CSR:
+        """The adjacency without weights."""
         return CSR(adj.pattern, symmetric=True)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for linear in (self.key, self.query, self.value, self.skip):
             linear.reset_parameters(generator)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, h: Tensor, op: CSR, first: Tensor) -> Tensor:
+        """New rows, [n, out]."""
         gated: Tensor = _Gated.apply(op.pattern, self.key(h), self.query(h), self.value(h))  # type: ignore[no-untyped-call]
         out: Tensor = self.skip(h) + gated
         return out if self.bias is None else out + self.bias

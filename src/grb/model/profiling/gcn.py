@@ -16,6 +16,7 @@ class Glorot(Linear):
     """A linear map with uniform Glorot weights and zero bias."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.xavier_uniform_(self.weight, generator=generator)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -34,11 +35,14 @@ class GCNConv(Conv):
 
     @staticmethod
     def prepare(adj: Adjacency) -> Op:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.operator(adj, left=-0.5, right=-0.5)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, h: Tensor, op: Op, first: Tensor) -> Tensor:
+        """New rows, [n, out]."""
         out: Tensor = self.linear(op @ h)
         return out

@@ -26,12 +26,15 @@ class GINConv(Conv):
 
     @staticmethod
     def prepare(adj: Adjacency) -> Op:
+        """The adjacency without self-loops."""
         return normalise.operator(adj, left=0.0, right=0.0, self_loops=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.inner.reset_parameters(generator)
         self.outer.reset_parameters(generator)
 
     def forward(self, h: Tensor, op: Op, first: Tensor) -> Tensor:
+        """New rows, [n, out]."""
         out: Tensor = self.outer(torch.relu(self.inner(h + op @ h)))
         return out

@@ -21,6 +21,7 @@ class Dense(Linear):
     """A linear map with torch's own initial weights, uniform up to one over the root of the inputs."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         bound = self.weight.shape[0] ** -0.5 if self.weight.shape[0] else 0.0
         for parameter in self.parameters(recurse=False):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
@@ -40,9 +41,11 @@ class Conv(nn.Module):
 
     @staticmethod
     def prepare(adj: Adjacency) -> Any:
+        """The operator that :meth:`forward` gets, made once per graph."""
         raise NotImplementedError
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         raise NotImplementedError
 
     def forward(self, h: Tensor, op: Any, first: Tensor) -> Tensor:
@@ -66,7 +69,7 @@ class ProfilingGNN(nn.Module):
         out_features: Logits.
         pool: Classify graphs.
         batch_norm: Collections have it, single graphs do not.
-        width: Of every layer.
+        width: Width of every layer.
         depth: Number of convolutions.
         generator: Draws the weights; torch's global one if not given.
         options: More arguments of the convolutions.
@@ -104,10 +107,12 @@ class ProfilingGNN(nn.Module):
             self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for layer in (self.first, *self.convs, *(self.norms or ()), self.hidden, self.last):
             layer.reset_parameters(generator)
 
     def prepare(self, adj: Adjacency) -> Any:
+        """The operator of the convolutions."""
         conv = self.convs[0]
         assert isinstance(conv, Conv)
         return conv.prepare(adj)
@@ -115,16 +120,16 @@ class ProfilingGNN(nn.Module):
     def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
         """Logits of every node, or of every graph of a collection with the boundaries ``ptr``."""
         h = start = activated(self.first(x), self._norm(0))
-        for place, conv in enumerate(self.convs):
-            h = activated(conv(h, op, start), self._norm(place + 1), residual=h)
+        for position, conv in enumerate(self.convs):
+            h = activated(conv(h, op, start), self._norm(position + 1), residual=h)
         h = unit_rows(h)
         if self.pool:
             h = mean_of_graphs(h, ptr)
         out: Tensor = self.last(activated(self.hidden(h)))
         return out
 
-    def _norm(self, place: int) -> BatchNorm | None:
-        return None if self.norms is None else self.norms[place]  # type: ignore[return-value]
+    def _norm(self, position: int) -> BatchNorm | None:
+        return None if self.norms is None else self.norms[position]  # type: ignore[return-value]
 
 
 def mean_of_graphs(h: Tensor, ptr: Tensor | None) -> Tensor:

@@ -29,6 +29,7 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(features))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
         self.running_mean.zero_()

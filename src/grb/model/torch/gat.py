@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +14,13 @@ from grb.graph.attention import attend, edge_softmax, gather_columns, gather_row
 from grb.graph.normalise import with_self_loops
 from grb.model.base import Mix, Rows, Stage, State
 from grb.model.layers import Dropout, Linear
-from grb.model.stack import ConvStack
+from grb.model.stack import ResidualStack
 
 SLOPE = 0.2
 
 
-class GAT(ConvStack):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GAT(ResidualStack):
     r"""Convolutions whose weights along edges are learnt from both ends.
 
     With :math:`z = h W` and per head :math:`s_{ij} = \mathrm{LeakyReLU}_{0.2}(a_l \cdot z_i + a_r \cdot z_j)`,
@@ -30,56 +31,38 @@ class GAT(ConvStack):
     of a weighted graph multiply the attention before it is normalised again.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
         hidden_features: Hidden widths of one head, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         heads: Heads of every layer, the last one included.
-        layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
         attention_dropout: Rate of edges whose attention is dropped in training.
-        residual: Add a hidden layer's input to its output where both have the same width.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Veličković et al., *Graph Attention Networks*, ICLR 2018.
     """
 
+    heads: int = 4
+    attention_dropout: float = 0.0
     name = "gat"
-    activation = staticmethod(functional.elu)
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        heads: int = 4,
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        residual: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if heads < 1:
-            raise DataError(f"heads is {heads}, but at least one is needed")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=residual,
-            make_conv=lambda a, b, last: GATConv(a, b, heads, average=last, dropout=attention_dropout),
-            width=lambda hidden: hidden * heads,
-            heads=heads,
-            attention_dropout=attention_dropout,
-        )
-        if generator is not None:
-            self.reset_parameters(generator)
+    def build(self) -> None:
+        """Make the attention layers."""
+        if self.heads < 1:
+            raise DataError(f"heads is {self.heads}, but at least one is needed")
+        super().build()
+
+    def activation(self, h: Tensor) -> Tensor:
+        """The exponential linear unit."""
+        return functional.elu(h)
+
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """An attention layer; heads are averaged in the last one."""
+        return GATConv(in_features, out_features, self.heads, average=last, dropout=self.attention_dropout)
+
+    def output_width(self, hidden: int) -> int:
+        """Heads of a hidden layer are concatenated."""
+        return hidden * self.heads
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops."""
         pattern, values = with_self_loops(adj)
         return CSR(pattern, values, symmetric=True)
 
@@ -98,12 +81,14 @@ class GATConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
         nn.init.xavier_normal_(self.left, generator=generator)
         nn.init.xavier_normal_(self.right, generator=generator)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """New rows, [n, out]."""
         state = self._scored((x,))  # type: ignore[arg-type]
         return self._attended(op, state, state)[0]
 
@@ -128,6 +113,7 @@ class GATConv(nn.Module):
         return edge_softmax(pattern, scores)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [Rows(self._scored), Mix(self._attended)]
 
 

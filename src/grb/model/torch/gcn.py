@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -10,26 +10,17 @@ from torch import Tensor, nn
 from grb.graph import CSR, Adjacency, Op, normalise
 from grb.model.base import Propagate, Rows, Stage
 from grb.model.layers import Linear
-from grb.model.stack import ConvStack
+from grb.model.stack import ResidualStack
 
 
-class GCN(ConvStack):
+@dataclass(eq=False, repr=False)
+class GCN(ResidualStack):
     r"""Graph convolutional network.
 
     .. math:: H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\hat A\, \mathrm{LN}(H_l)\, W_l + b_l)), \qquad
               \hat A = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}
 
     with one convolution more than hidden widths; see :class:`grb.model.stack.ConvStack` for norms and residuals.
-
-    Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
-        layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        residual: Add a hidden layer's input to its output where both have the same width.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
@@ -38,31 +29,12 @@ class GCN(ConvStack):
 
     name = "gcn"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        residual: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=residual,
-            make_conv=lambda a, b, _: GCNConv(a, b),
-        )
-        if generator is not None:
-            self.reset_parameters(generator)
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A graph convolution."""
+        return GCNConv(in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
 
@@ -74,9 +46,11 @@ class GCNConv(nn.Module):
         self.linear = Linear(in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         rows, columns = self.linear.weight.shape
         if isinstance(x, Tensor):
             known = op.known_product(x) if isinstance(op, CSR) else None
@@ -85,6 +59,7 @@ class GCNConv(nn.Module):
         return self.linear.shift(op @ self.linear.transform(x))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         linear = self.linear
         return [
             Rows(lambda state: (linear.transform(state[0]),)),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from grb.graph import CSR, Adjacency, Op, dense, normalise
-from grb.model.base import GraphModel, Propagate, Rows, Stage, State, hidden_sizes
-from grb.model.layers import Dropout, Linear, relu_dropout
+from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
+from grb.model.layers import Linear, layer_norms, linears, relu_dropout
 
 
-class GIN(GraphModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GIN(LayeredModel):
     r"""Sums over neighbours with a perceptron behind each, and a perceptron as head.
 
     .. math:: H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\mathrm{BN}(\mathrm{MLP}_l((1 + \epsilon_l)\, H_l + A H_l)))), \qquad
@@ -21,65 +23,45 @@ class GIN(GraphModel):
     with two linear maps in every perceptron and learnt :math:`\epsilon_l`. There are as many convolutions as hidden widths.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
         n_layers: One more than convolutions, if one width is given.
         layer_norm: Normalise rows in front of every convolution.
         dropout: Rate behind every convolution and inside the head.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Xu et al., *How Powerful are Graph Neural Networks?*, ICLR 2019.
     """
 
+    layer_norm: bool = False
     name = "gin"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        hidden = hidden_sizes(hidden_features, n_layers)
-        self.params = {
-            "in_features": in_features,
-            "out_features": out_features,
-            "hidden_features": hidden,
-            "layer_norm": layer_norm,
-            "dropout": dropout,
-        }
-        widths = [in_features, *hidden]
-        self.convs = nn.ModuleList(GINConv(a, b) for a, b in zip(widths, widths[1:], strict=False))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in widths[:-1]) if layer_norm else None
-        self.head = nn.ModuleList([Linear(hidden[-1], hidden[-1]), Linear(hidden[-1], out_features)])
-        self.dropout = Dropout(dropout)
-        if generator is not None:
-            self.reset_parameters(generator)
+    def build(self) -> None:
+        """Make the convolutions and the head."""
+        *inputs, last = self.widths[:-1]
+        self.convs = nn.ModuleList(GINConv(before, after) for before, after in pairwise(self.widths[:-1]))
+        self.norms = layer_norms(inputs, self.layer_norm)
+        self.head = linears([last, last, self.out_features])
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency as it is."""
         return normalise.raw(adj)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        """Logits of every node, [n, classes]."""
         h = x
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             if self.norms is not None:
-                h = self.norms[place](dense(h))
-            h = self.dropout(conv(h, op))
+                h = self.norms[position](dense(h))
+            h = self.drop(conv(h, op))
         return self._headed((h,))[0]  # type: ignore[arg-type]
 
     def _headed(self, state: State) -> State:
-        return (self.head[1](relu_dropout(self.head[0](state[0]), self.dropout)),)
+        return (self.head[1](relu_dropout(self.head[0](state[0]), self.drop)),)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
-        for place, conv in enumerate(self.convs):
-            norm = None if self.norms is None else self.norms[place]
+        for position, conv in enumerate(self.convs):
+            norm = None if self.norms is None else self.norms[position]
             if norm is not None:
                 stages.append(_normalised(norm))
             assert isinstance(conv, GINConv)
@@ -102,12 +84,14 @@ class GINConv(nn.Module):
         self.batch_norm = nn.BatchNorm1d(out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         nn.init.zeros_(self.eps)
         self.first.reset_parameters(generator)
         self.second.reset_parameters(generator)
         self.batch_norm.reset_parameters()
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         own = self.first.transform(x)
         return self._after((op @ own, own))[0]
 
@@ -121,4 +105,5 @@ class GINConv(nn.Module):
         return own, own
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [Rows(self._before), Propagate(), Rows(self._after)]

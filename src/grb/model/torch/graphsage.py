@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -13,13 +13,14 @@ from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Op, dense, normalise
 from grb.model.base import Propagate, Rows, Stage, State
 from grb.model.layers import Linear
-from grb.model.stack import ConvStack
+from grb.model.stack import ResidualStack
 
 # the root of zero has an infinite slope
 TINY = 1e-12
 
 
-class GraphSAGE(ConvStack):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GraphSAGE(ResidualStack):
     r"""GraphSAGE with GRB's pooling, or with the mean of the neighbours.
 
     ``pool``: with rows scaled to length one, :math:`H' = \mathrm{relu}(H W_p + b_p)`, and :math:`P = \tilde D^{-1} \tilde A`,
@@ -30,53 +31,24 @@ class GraphSAGE(ConvStack):
     :math:`H W_s + D^{-1} A H\, W_n + b`, equal to PyG's ``SAGEConv``.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         aggregate: ``pool`` or ``mean``.
-        layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        residual: Add a hidden layer's input to its output where both have the same width.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Hamilton et al., *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
     """
 
+    aggregate: Literal["pool", "mean"] = "pool"
     name = "graphsage"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        aggregate: Literal["pool", "mean"] = "pool",
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        residual: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        convs = {"pool": PoolConv, "mean": MeanConv}
-        if aggregate not in convs:
-            raise DataError(f"aggregate is {aggregate!r}, but 'pool' or 'mean' is needed")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=residual,
-            make_conv=lambda a, b, _: convs[aggregate](a, b),
-            aggregate=aggregate,
-        )
-        self.aggregate = aggregate
-        if generator is not None:
-            self.reset_parameters(generator)
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A convolution of the chosen aggregation."""
+        convs: dict[str, type[nn.Module]] = {"pool": PoolConv, "mean": MeanConv}
+        if self.aggregate not in convs:
+            raise DataError(f"aggregate is {self.aggregate!r}, but 'pool' or 'mean' is needed")
+        return convs[self.aggregate](in_features, out_features)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency scaled by degrees, with self-loops for ``pool``."""
         if self.aggregate == "pool":
             return normalise.row(adj)
         return normalise.scaled(adj, left=-1.0, right=0.0, self_loops=False)
@@ -92,10 +64,12 @@ class PoolConv(nn.Module):
         self.neighbours = Linear(in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         for linear in (self.pool, self.own, self.neighbours):
             linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         squares, pooled = self._pooled((dense(x),))
         return self._joined((op @ squares, pooled))[0]
 
@@ -108,6 +82,7 @@ class PoolConv(nn.Module):
         return (self.own(pooled) + self.neighbours(torch.sqrt(squares + TINY)),)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [Rows(self._pooled), Propagate(), Rows(self._joined)]
 
 
@@ -120,13 +95,16 @@ class MeanConv(nn.Module):
         self.neighbours = Linear(in_features, out_features, bias=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.own.reset_parameters(generator)
         self.neighbours.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         return self.own(x) + op @ self.neighbours(x)
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         return [
             Rows(lambda state: (self.neighbours(state[0]), self.own(state[0]))),
             Propagate(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,11 @@ from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Op, normalise
 from grb.model.base import Propagate, Rows, Stage, State
 from grb.model.layers import Linear
-from grb.model.stack import ConvStack
+from grb.model.stack import ResidualStack
 
 
-class TAGCN(ConvStack):
+@dataclass(eq=False, repr=False, kw_only=True)
+class TAGCN(ResidualStack):
     r"""Convolutions that see up to ``k`` hops at once.
 
     .. math:: H_{l+1} = \mathrm{dropout}(\mathrm{relu}(\sum_{j=0}^{k} \hat A^j\, \mathrm{LN}(H_l)\, W_{l,j} + b_l))
@@ -23,51 +24,23 @@ class TAGCN(ConvStack):
     the self-loops out.) The sum is evaluated from the highest power inwards, so that only the narrow products travel.
 
     Args:
-        in_features: Width of the features.
-        out_features: Classes.
-        hidden_features: Hidden widths, or one width together with ``n_layers``.
-        n_layers: Convolutions, if one width is given.
         k: Hops of one convolution.
-        layer_norm: Normalise rows in front of every convolution but the last.
-        dropout: Rate behind every hidden layer.
-        residual: Add a hidden layer's input to its output where both have the same width.
-        generator: Draws the weights; torch's global one if not given.
 
     References:
         Du et al., *Topology Adaptive Graph Convolutional Networks*, 2017.
     """
 
+    k: int = 2
     name = "tagcn"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden_features: int | Sequence[int] = (64, 64),
-        n_layers: int | None = None,
-        k: int = 2,
-        layer_norm: bool = False,
-        dropout: float = 0.0,
-        residual: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if k < 0:
-            raise DataError(f"k is {k}, but at least 0 hops are needed")
-        super().__init__(
-            in_features,
-            out_features,
-            hidden_features,
-            n_layers,
-            layer_norm=layer_norm,
-            dropout=dropout,
-            residual=residual,
-            make_conv=lambda a, b, _: TAGConv(a, b, k),
-            k=k,
-        )
-        if generator is not None:
-            self.reset_parameters(generator)
+    def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
+        """A convolution over up to ``k`` hops."""
+        if self.k < 0:
+            raise DataError(f"k is {self.k}, but at least 0 hops are needed")
+        return TAGConv(in_features, out_features, self.k)
 
     def prepare(self, adj: Adjacency) -> CSR:
+        """The adjacency with self-loops, scaled by the roots of both degrees."""
         return normalise.gcn(adj)
 
 
@@ -80,9 +53,11 @@ class TAGConv(nn.Module):
         self.linear = Linear((k + 1) * in_features, out_features)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw new weights from ``generator``, or from torch's global one."""
         self.linear.reset_parameters(generator)
 
     def forward(self, x: Tensor | CSR, op: Op) -> Tensor:
+        """New rows, [n, out]."""
         parts = self._parts(x)
         total = parts[0]
         for part in parts[1:]:
@@ -95,5 +70,6 @@ class TAGConv(nn.Module):
         return tuple(x @ weights[hop] for hop in range(self.k, -1, -1))
 
     def stages(self) -> list[Stage]:
+        """The forward pass in evaluation mode as row-wise and propagating steps."""
         hop: list[Stage] = [Propagate(), Rows(lambda state: (state[0] + state[1], *state[2:]))]
         return [Rows(lambda state: self._parts(state[0])), *hop * self.k, Rows(lambda s: (self.linear.shift(s[0]),))]

@@ -30,21 +30,19 @@ def test_a_dataset_is_placed_by_the_runs_of_a_file(grb, grb_json, graphs, tmp_pa
         writer = csv.writer(stream)
         writer.writerow(["dataset", "perturbation", "auroc"])
         writer.writerows(["mine", name, value] for name, value in scores.items() if np.isfinite(value))
-    found = grb_json("taxonomy", "place", graphs, "--runs", tmp_path / "runs.csv", "--draws", 20)
+    found = grb_json("taxonomy", "place", graphs, "--runs", tmp_path / "runs.csv")
     assert found["neighbours"][0]["dataset"] == "ENZYMES" and found["group"] == "I-1"
     assert found["left_out"] is None
-    again = grb_json(
-        "taxonomy", "place", graphs, "--runs", tmp_path / "runs.csv", "--draws", 20, "--without", "ENZYMES"
-    )
+    again = grb_json("taxonomy", "place", graphs, "--runs", tmp_path / "runs.csv", "--exclude", "ENZYMES")
     assert again["left_out"] == "ENZYMES" and "ENZYMES" not in {each["dataset"] for each in again["neighbours"]}
     assert "mine belongs to I-1" in grb("taxonomy", "place", graphs, "--runs", tmp_path / "runs.csv").stdout
 
 
 def test_a_dataset_is_trained_on_and_placed(grb_json, graphs, tmp_path, monkeypatch):
-    from grb.pipeline import profiles
+    from grb.taxonomy import profile
 
-    monkeypatch.setattr(profiles, "PAPER_ORDER", ("RandFtrs", "NoNodeFtrs", "NoEdges", "FiedlerFrag"))
-    options = ("--seeds", 2, "--epochs", 2, "--store", tmp_path / "store", "--workers", 0, "--draws", 10)
+    monkeypatch.setattr(profile, "PAPER_ORDER", ("RandFtrs", "NoNodeFtrs", "NoEdges", "FiedlerFrag"))
+    options = ("--seeds", 2, "--epochs", 2, "--store", tmp_path / "store", "--workers", 0)
     found = grb_json("taxonomy", "place", graphs, *options)
     assert found["dataset"] == "mine" and found["reference"] == "inductive"
     assert {mark["perturbation"] for mark in found["perturbations"]} == {"RandFtrs", "NoNodeFtrs", "NoEdges"}

@@ -1,0 +1,59 @@
+"""Spellings of earlier versions: each is refused with one sentence that has the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+ANY = ""
+"""As a verb: any verb."""
+
+VERBS: dict[str, str] = {
+    "taxonomy compare": "is `grb taxonomy analyse STORE --against published` now",
+    "taxonomy cross": "is `grb taxonomy analyse STORE --against attacks` now",
+}
+"""What became of verbs."""
+
+OPTIONS: dict[tuple[str, str], str] = {
+    ("taxonomy run", "--datasets"): "is an argument now: `grb taxonomy run enzymes mutag`",
+    ("taxonomy run", "--stop-after"): "is `--patience` now",
+    ("taxonomy place", "--stop-after"): "is `--patience` now",
+    ("taxonomy place", "--without"): "is `--exclude` now",
+    ("taxonomy place", "--draws"): "is gone: the bootstrap always has 1000 draws; `grb.taxonomy.assign` takes others",
+    ("taxonomy place", "--seed"): "is gone: the bootstrap always has seed 0; `grb.taxonomy.assign` takes others",
+    ("taxonomy analyse", "--published"): "is an argument now: `grb taxonomy analyse inductive`, or transductive",
+    ("taxonomy analyse", "--draws"): "is `--n-bootstrap` now",
+    ("taxonomy analyse", "--join"): "is `--merge-groups` now",
+    ("taxonomy analyse", "--kind"): "is gone: the kind of a table is found out; `grb.taxonomy.read_profiles` takes it",
+    ("taxonomy analyse", "--saturated"): "is gone; `grb.taxonomy.analyse` takes it",
+    ("taxonomy analyse", "--markdown"): "is `--format markdown` now",
+    ("taxonomy analyse", "--mode"): "is `--difficulty` now",
+    ("tune", "--repeats"): "is `--seeds N` now, which has the number of runs or their seeds",
+    ("tune", "--seed"): "is `--seeds A-B` now, which has the number of runs or their seeds",
+    ("tune", "--recipe"): "is `--output FILE.yaml` now",
+    ("tune", "--figures"): "is `--output DIR` now, which writes the recipe and the figures",
+    ("tune", "--sampler"): "is gone: searches use tpe; `grb.automl.tune` takes others",
+}
+"""What became of options, by verb and spelling."""
+
+
+def old_spelling(arguments: Sequence[str]) -> str | None:
+    """Return the sentence about the first old spelling of a command line; None if it has none.
+
+    Args:
+        arguments: Command line without the program's name.
+
+    >>> old_spelling(["taxonomy", "run", "--stop-after", "50"])
+    '`--stop-after` of `grb taxonomy run` is `--patience` now.'
+    """
+    given = list(arguments[: arguments.index("--")]) if "--" in arguments else list(arguments)
+    words = [each for each in given if not each.startswith("-")]
+    for verb in (" ".join(words[:2]), " ".join(words[:1])):
+        if verb in VERBS:
+            return f"`grb {verb}` {VERBS[verb]}."
+    options = [each.partition("=")[0] for each in given if each.startswith("-")]
+    for verb in (" ".join(words[:2]), " ".join(words[:1]), ANY):
+        for option in options:
+            if (verb, option) in OPTIONS:
+                of = f" of `grb {verb}`" if verb else ""
+                return f"`{option}`{of} {OPTIONS[verb, option]}."
+    return None
