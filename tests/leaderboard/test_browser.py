@@ -195,9 +195,7 @@ def test_the_difficulty_and_the_metric_change_what_is_shown(open_page, address, 
     shown = dict(zip([text.split()[0] for text in column(page, 0)], column(page, place)))
     assert shown["gcn"].startswith(f"{100 * boards[0].cell('fgsm', 'gcn', 'easy').score.mean:.1f}")
     page.select_option("#metric", "drop")
-    lost = 100 * (
-        boards[0].cell("none", "gcn", "easy").score.mean - boards[0].cell("fgsm", "gcn", "easy").score.mean
-    )
+    lost = 100 * (boards[0].cell("none", "gcn", "easy").score.mean - boards[0].cell("fgsm", "gcn", "easy").score.mean)
     shown = dict(zip([text.split()[0] for text in column(page, 0)], column(page, place)))
     assert float(shown["gcn"].split()[0]) == pytest.approx(lost, abs=0.06)
     assert column(page, heads(page).index("none"))[0] == "–"

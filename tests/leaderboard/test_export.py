@@ -7,6 +7,7 @@ import json
 import pytest
 
 from grb.errors import DataError
+from grb.evaluator.board import Board
 from grb.leaderboard import export
 from made_boards import HOSTILE, made_board
 
@@ -73,7 +74,7 @@ def _is_number(cell):
 def test_a_board_survives_json():
     board = made_board(paper=True, flags=["gcn is odd"], victims=2)
     text = export.to_json([board])
-    (back,) = [export.board_from_dict(each) for each in json.loads(text)["boards"]]
+    (back,) = [Board.from_dict(each) for each in json.loads(text)["boards"]]
     assert back.to_dict() == board.to_dict()
     assert back.cell("fgsm", "gcn", "full") is not None
 
@@ -92,8 +93,8 @@ def test_boards_from_a_file(tmp_path):
         ('{"boards": NaN}', "is no JSON of boards"),
         ("[]", "holds no boards"),
         ('{"boards": []}', "holds no boards"),
-        ('{"boards": [{}]}', "no board of format 2"),
-        ('{"boards": [7]}', "no board of format 2"),
+        ('{"boards": [{}]}', "not a board of format 2"),
+        ('{"boards": [7]}', "not a board of format 2"),
     ],
 )
 def test_other_files_are_refused_in_one_sentence(tmp_path, text, words):
@@ -120,7 +121,7 @@ def test_a_board_with_a_wrong_part_is_refused(place, value):
     values = made_board().to_dict()
     values[place] = value
     with pytest.raises(DataError):
-        export.board_from_dict(values)
+        Board.from_dict(values)
 
 
 def test_a_missing_file_is_one_sentence(tmp_path):

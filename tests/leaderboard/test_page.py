@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grb.errors import DataError
+from grb.evaluator.board import Board
 from grb.leaderboard import read_boards
 from grb.leaderboard.data import KEY, mentions, page_data, script_json
 from grb.leaderboard.page import asset, build_page, render
@@ -209,9 +210,7 @@ def test_facts_that_nobody_foresaw_are_shown_too():
     for cell in plain["cells"]:
         for metadata in cell["metadata"]:
             metadata["novelty"] = "seen"
-    from grb.leaderboard.export import board_from_dict
-
-    assert page_data(board_from_dict(plain))["extras"] == [{"novelty": "seen"}]
+    assert page_data(Board.from_dict(plain))["extras"] == [{"novelty": "seen"}]
 
 
 def test_a_warning_knows_of_whom_it_speaks():
@@ -256,9 +255,7 @@ def test_the_index_says_what_to_know_before_reading_on():
     board = made_board(flags=["odd"])
     plain = board.to_dict()
     plain["meta"] |= {"measured": 3, "planned": 7, "synthetic": True, "title": HOSTILE[0]}
-    from grb.leaderboard.export import board_from_dict
-
-    text = build_index([board_from_dict(plain)], ["a.html"], title=HOSTILE[1])
+    text = build_index([Board.from_dict(plain)], ["a.html"], title=HOSTILE[1])
     assert "incomplete: 3 of 7 measurements" in text and "synthetic data" in text and "1 warning" in text
     assert "<script" not in text and "<img" not in text
 

@@ -260,7 +260,7 @@ def test_a_study_survives_as_plain_values(study: Study) -> None:
     back = Record.from_json(record.to_json(), key=record.key, source="test")
     assert StudyInfo.from_dict(back.result) == study.info
     for spoilt in ({}, {**back.result, "format": 0}, {**back.result, "victims": "3"}, {**back.result, "parts": 5}):
-        with pytest.raises(DataError, match="this is no study"):
+        with pytest.raises(DataError, match="this is not a study"):
             StudyInfo.from_dict(spoilt)
 
 
