@@ -259,15 +259,19 @@ def _result(record: Record) -> str:
         return f"AUROC {100 * run.auroc:.2f}, {run.epochs} epochs"
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
-    return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())
+    if record.job.kind == "study":
+        return str(result["title"])
+    outcomes = (record.measurement or {})["outcomes"].items()
+    return "  ".join(
+        f"{name} {' '.join(f'{100 * value:.2f}' for value in outcome['values'].values())}" for name, outcome in outcomes
+    )
 
 
 def _write_scores(store: Store, recipe: str, to: Path) -> int:
     """All scores of a recipe, one row each."""
-    from grb.leaderboard.export import run_rows
-    from grb.pipeline.results import boards
+    from grb.pipeline.results import score_rows
 
-    return _write_rows([row for board in boards(store, [recipe]) for row in run_rows(board)], to)
+    return _write_rows(score_rows(store, recipe), to)
 
 
 def _write_runs(store: Store, to: Path) -> int:
