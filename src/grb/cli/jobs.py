@@ -61,9 +61,9 @@ def planner(dataset: Dataset, source: str, *, data_dir: Path | None, split: int 
     from grb.pipeline import Recipe
     from grb.pipeline.job import DataRef
     from grb.pipeline.plan import Planner
-    from grb.pipeline.profiles import _reference
+    from grb.pipeline.profiles import dataset_reference
 
-    reference = _reference(source, dataset)
+    reference = dataset_reference(source, dataset)
     data = DataRef(reference, dataset.fingerprint(), data_dir=str(data_dir) if data_dir else None, split=split)
     recipe = Recipe("command", reference, train_mode=settings.pop("train_mode", "inductive"))
     return Planner(recipe, dataset, data, settings)
