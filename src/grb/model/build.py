@@ -33,7 +33,8 @@ class Settings:
     patience: int = 200
 
     def __post_init__(self) -> None:
-        if isinstance(self.lr, bool) or not isinstance(self.lr, int | float) or not 0 < self.lr < math.inf:
+        lr: Any = self.lr  # a recipe may hold anything
+        if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < math.inf:
             raise DataError(f"lr is {self.lr}, but a finite number above 0 is needed, for instance 0.01")
         for name in ("epochs", "patience"):
             value = getattr(self, name)
