@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb._version import __version__
-from grb.catalogue import canonical
+from grb.catalogue import spelling
 from grb.cli import output
 from grb.cli.attack_limits import Given, expected_steps, threats
 from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
@@ -155,7 +155,7 @@ def attack(
     check_seed("seed", seed)
     check_seed("surrogate-seed", surrogate_seed)
     _check_step(step)
-    chosen = list(dict.fromkeys(name if ":" in name else canonical("attack", name) for name in attacks))
+    chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
     from grb.dataset import load_dataset
     from grb.trainer.checkpoint import load_model_with_meta
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from grb.attack.build import build_attack, default_threat_model
-from grb.catalogue import canonical, resolve
+from grb.catalogue import resolve, spelling
 from grb.dataset import Dataset, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
@@ -356,7 +356,7 @@ class _Planner:
 
 
 def _attack(spec: Spec) -> Spec:
-    return spec if ":" in spec.name else replace(spec, name=canonical("attack", spec.name))
+    return replace(spec, name=spelling("attack", spec.name))
 
 
 def _version(parts: Iterable[Any]) -> int:

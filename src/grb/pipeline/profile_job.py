@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from grb.catalogue import canonical
+from grb.catalogue import spelling
 from grb.dataset import Dataset, registry
 from grb.dataset.sources import SOURCES
 from grb.errors import DataError
@@ -99,7 +99,7 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
     return {
         "dataset": dataset.title,
         "perturbation": column(job.data.perturbations),
-        "model": job.spec.name if ":" in job.spec.name else canonical("profiler", job.spec.name),
+        "model": spelling("profiler", job.spec.name),
         "seed": job.seed,
         "auroc": done.auroc,
         "val_auroc": done.val_auroc,
