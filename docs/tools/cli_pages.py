@@ -51,7 +51,7 @@ def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def examples(command: Any) -> list[str]:
     """The examples of a verb's help, without the remarks behind them.
 
-    >>> examples(dict(verbs())["grb store gc"])
+    >>> examples(dict(verbs())["grb data path"])
     ['grb store gc results --dry-run']
     """
     found = re.findall(r"^ *(?:.*\$\()?(grb [^)\n]*)", command.help or "", re.MULTILINE)

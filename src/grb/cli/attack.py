@@ -221,6 +221,7 @@ def _specs(chosen: Sequence[str], dataset: Dataset, changes: Mapping[str, Any], 
     from grb.attack.build import OWN_NAMES, build_attack
     from grb.pipeline import Spec
 
+    check_counts(**{"param iterations": changes.get("iterations")})
     specs = []
     for name in chosen:
         plain = build_attack(name, dataset.name)
@@ -242,6 +243,10 @@ def _specs(chosen: Sequence[str], dataset: Dataset, changes: Mapping[str, Any], 
     return specs
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _threats(
     specs: Sequence[Any], allowed: Mapping[str, Any], dataset: Dataset, difficulties: Sequence[str]
 ) -> dict[tuple[str, str], Threat]:
@@ -256,9 +261,13 @@ def _threats(
         kinds = [kind for kind, own in known.items() if name in own]
         if kinds and not set(kinds) & set(scenarios.values()):
             raise DataError(f"--limit {name} is a limit of {kinds[0]} attacks, but none was named; leave it out")
-        if isinstance(value, int) and name != "edges" and not 0 <= value <= dataset.num_nodes:
+        if isinstance(value, int) and name not in ("edges", "feature_range") and not 0 <= value <= dataset.num_nodes:
             raise DataError(
                 f"--limit {name} is {value}, but 0 to {dataset.num_nodes} are possible, the nodes of {dataset.name}"
+            )
+        if name == "feature_range" and [type(end) in (int, float) for end in _listed(value)] != [True, True]:
+            raise DataError(
+                f"--limit {name} is {value}, but two numbers, the lower first, are needed, for instance {name}=-0.9,0.9"
             )
     if {"edges", "edge_ratio"} <= allowed.keys():
         raise DataError("--limit has both edges and edge_ratio; the second is the first as a fraction of all edges")

@@ -51,7 +51,6 @@ def evaluate(
     threads: Annotated[int, typer.Option(help="Number of threads that torch uses.")] = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
-    edit: Annotated[Path | None, typer.Option(hidden=True, help="Replaced by edits as arguments.")] = None,
 ) -> None:
     """Score a saved model on the test sets of a dataset, clean and under every edit.
 
@@ -65,10 +64,6 @@ def evaluate(
     from grb import metric
     from grb.evaluator.scoring import primary_metric
 
-    if edit is not None:
-        raise DataError(
-            f"--edit is not an option any more; write `grb eval {file} {edit}`, with as many edits as wanted"
-        )
     check_counts(threads=threads)
     use_machine(threads)
     chosen = metric.get_all(metrics or "")

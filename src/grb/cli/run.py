@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from grb.pipeline import Recipe, Store, Study
 
 
-REPRODUCE = """Run a recipe of the paper and show the paper's numbers next to ours: `grb run` under the paper's word.
-
-\b
-Examples:
-  grb reproduce synth-cora             needs no download
-  grb reproduce grb-cora --quick       the paper's table in minutes
-  grb reproduce grb-cora --victims 5   with intervals over trainings
-"""
-
-
 def run(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (`grb ls recipes`), or a YAML file.")],
     plan: Annotated[
@@ -44,12 +34,14 @@ def run(
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
 
-    Ctrl-C (or SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
+    `grb reproduce` is the same under the paper's word. The paper's numbers stand beside ours where it has some. Ctrl-C (or
+    SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
 
     \b
     Examples:
-      grb run synth-cora                                 needs no download
+      grb reproduce synth-cora                           needs no download
       grb run grb-cora --quick --plan                    how many jobs, how long
+      grb run grb-cora --victims 5                       intervals over five trainings
       grb run my-recipe.yaml --store results --workers 2
       grb run grb-cora --shard 1/4
       grb run grb-cora --dask tcp://127.0.0.1:8786

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grb.atomic import write_atomic
 from grb.cli import jobs, output
 from grb.cli.eval import dataset_title
 from grb.cli.options import (
@@ -33,7 +33,7 @@ from grb.cli.options import (
     settings_of,
     use_machine,
 )
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -217,11 +217,9 @@ def _write(store: Store, run: Training, written: Path | None, dataset: str) -> N
     parts = [re.sub(r"[^\w.+-]", "-", part) for part in (run.model, dataset)]
     path = written if is_one_file(written, SUFFIX) else written / f"{parts[0]}-{parts[1]}-seed{run.seed}{SUFFIX}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(store.checked(store.read(run.job), "weights"), path)
-        run.saved = str(path)
-    except OSError as error:  # the scores are worth showing all the same
-        run.error = f"cannot write {path}: {error.strerror}; choose another place"
+        run.saved = str(write_atomic(path, store.checked(store.read(run.job), "weights").read_bytes()))
+    except GRBError as error:  # the scores are worth showing all the same
+        run.error = str(error)
 
 
 def _summary(model: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -166,7 +166,9 @@ def _run_here(store: Store, graph: JobGraph, worker: Worker | None) -> None:
     running: list[Job] = []
     with _Interrupts(lambda: [graph.on_event(Event("finishing", job)) for job in running]) as interrupts:
         while graph.ready and not interrupts.asked:
-            key = graph.ready.pop(0)
+            # a score ends what somebody waits for
+            key = min(graph.ready, key=lambda each: not _is_short(graph.waiting[each]))
+            graph.ready.remove(key)
             running[:] = [graph.waiting[key]]
             graph.on_event(Event("started", running[0]))
             start = time.perf_counter()
