@@ -82,14 +82,18 @@ def opened(path: str | Path) -> Iterator[Store]:
         yield Store(target)
 
 
-def merge(source: Store, target: Store) -> int:
-    """Copy records and artefacts that the target lacks, artefacts first; verify the source before.
+def merge(source: Store, target: Store, keys: Iterable[str] | None = None) -> int:
+    """Copy records and artefacts that the target lacks, artefacts first; how many records. Verify the source before.
 
-    Returns:
-        Number of records that were copied.
+    Args:
+        source: The store to copy from.
+        target: The store to copy to.
+        keys: Records to copy, with all that they need; all if None.
     """
+    jobs = {record.key: record.job for record in source.records()}
+    chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
     added = 0
-    for record in source.records():
+    for record in map(source.read, chosen):
         if target.has(record.key):
             continue
         for name, entry in record.objects.items():
@@ -133,7 +137,7 @@ def _unpack(path: Path, target: Path) -> None:
                         out.write(block)
                         left -= len(block)
     except FileNotFoundError:
-        raise DataError(f"no bundle {path}; `grb store export` writes one") from None
+        raise DataError(f"no bundle {path}; `grb store copy STORE FILE.zip` writes one") from None
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise

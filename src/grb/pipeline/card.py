@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.safe_yaml import parse_mapping, read_text

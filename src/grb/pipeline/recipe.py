@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric

@@ -15,6 +15,9 @@ from grb.pipeline.spec import digest
 FORMAT = 2
 # name of the spec of a job that nobody computed: its artefact was submitted
 SUBMISSION = "submission"
+# the same for a model whose file a user named
+FILE = "file"
+NOT_COMPUTED = (SUBMISSION, FILE)
 # larger records were not written by grb
 MAX_RECORD = 64 * 2**20
 SUFFIXES = (".safetensors", ".npz")

@@ -13,7 +13,8 @@ import torch
 
 from grb.errors import IntegrityError
 from grb.pipeline.job import KINDS, Job
-from grb.pipeline.store import SUBMISSION, Record, Store
+from grb.pipeline.record import NOT_COMPUTED, Record
+from grb.pipeline.store import Store
 from grb.pipeline.study import closure
 from grb.pipeline.worker import Worker
 
@@ -75,7 +76,7 @@ def rerun(
     jobs = {
         record.key: replace(record.job, data=replace(record.job.data, data_dir=data_dir)) for record in store.records()
     }
-    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name != SUBMISSION]  # those nobody computed
+    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name not in NOT_COMPUTED]
     wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
     for key in wanted if not trust_code else []:
         _check_names(jobs[key])
