@@ -43,6 +43,8 @@ def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
         return
     for word, each in below.items():
+        if getattr(each, "hidden", False):
+            continue  # an old spelling that names the new one
         yield from _walk(f"{name} {word}", each)
 
 

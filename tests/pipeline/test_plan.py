@@ -244,14 +244,14 @@ def test_a_board_is_what_the_records_say(study: Study, store: Store) -> None:
     assert sum(len(cell.values) for cell in made.cells) == sum(len(place.modes) for place in planned(study))
     by_score = {place.score: place for place in planned(study)}
     for cell in made.cells:
-        for value, facts in zip(cell.values, cell.metadata, strict=True):
-            measured = Measurement.from_dict(store.read(facts["score"]).measurement)
-            place, outcome = by_score[facts["score"]], measured.outcomes[cell.difficulty]
+        for value, about in zip(cell.values, cell.metadata, strict=True):
+            measured = Measurement.from_dict(store.read(about["score"]).measurement)
+            place, outcome = by_score[about["score"]], measured.outcomes[cell.difficulty]
             assert (cell.attack, cell.defense, cell.knowledge) == (place.attack, place.defense, place.knowledge)
-            assert (metadata["repeat"], metadata["victim_seed"]) == (place.repeat, place.victim)
+            assert (about["repeat"], about["victim_seed"]) == (place.repeat, place.victim)
             assert value == outcome.values["accuracy"] == pytest.approx(np.mean(outcome.bits()), abs=1e-12)
             if cell.attack != CLEAN:
-                assert metadata["budget"] == store.read(metadata["attack"]).result["budget"]
+                assert about["budget"] == store.read(about["attack"]).result["budget"]
 
 
 def test_a_study_survives_as_plain_values(study: Study) -> None:

@@ -34,7 +34,9 @@ def run(
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
 
-    `grb reproduce` is the same under the paper's word. The paper's numbers stand beside ours where it has some. Ctrl-C (or SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
+    `grb reproduce` is the same under the paper's word. The paper's numbers stand beside ours where it has some.
+
+    Ctrl-C (or SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
 
     \b
     Examples:
@@ -45,12 +47,11 @@ def run(
       grb run grb-cora --shard 1/4
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
-    from grb.pipeline import plan_study
-    from grb.pipeline.submission import submissions
+    from grb.pipeline.cached_plan import cached_plan
 
     place = store_at(store)
     made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=difficulty)
-    whole = plan_study(made, submitted=submissions(place))
+    whole = cached_plan(made, submitted=place.submitted())
     study = run_options.part(whole, shard)
     limits = run_options.Resources(workers, timeout, memory, dask)
     if plan:

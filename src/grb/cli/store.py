@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, StoreOption, group, store_at, use_machine
+from grb.cli.options import Json, group, store_at, use_machine
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:

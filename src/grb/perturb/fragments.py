@@ -42,9 +42,11 @@ class Frag:
 
     @property
     def title(self) -> str:
+        """Name in the published tables."""
         return f"Frag-k{self.k}"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph without the edges between fragments."""
         label = torch.from_numpy(self.fragments(graph, generator))
         pattern = graph.adj.pattern.to("cpu")
         keep = label[pattern.row_ids.long()] == label[pattern.indices.long()]
@@ -54,8 +56,8 @@ class Frag:
         """The seed of the fragment that every node belongs to, [n]."""
         ptr = boundaries(graph)
         owner = owners(ptr)
-        place = np.arange(graph.n) - ptr[owner]
-        numbers = Streams.draw(generator).uniform(np.zeros_like(owner) if self.compat else owner, place)
+        position = np.arange(graph.n) - ptr[owner]
+        numbers = Streams.draw(generator).uniform(np.zeros_like(owner) if self.compat else owner, position)
         # the next seed drawn among the nodes that are left is the next one left in a random order
         order = np.argsort(owner + numbers)
         pattern = graph.adj.pattern.to("cpu")

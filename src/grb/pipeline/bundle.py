@@ -16,7 +16,8 @@ from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
 from grb.graph.files import FREE_BYTES, MAX_RATIO
 from grb.pipeline.job import Job
-from grb.pipeline.store import FORMAT, MAX_RECORD, Store
+from grb.pipeline.record import FORMAT, MAX_RECORD
+from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
 
 _NAME = re.compile(
@@ -27,7 +28,16 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> int:
-    """Write records with all that they need into one file; how many. The same records give the same bytes but for times."""
+    """Write records with all that they need into one file; the same records give the same bytes.
+
+    Args:
+        store: The store with the records.
+        path: The file to write.
+        keys: Keys of the records; all of them if not given.
+
+    Returns:
+        Number of records in the file.
+    """
     jobs: dict[str, Job] = {record.key: record.job for record in store.records()}
     chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
     if not chosen:
@@ -65,7 +75,7 @@ def study_keys(store: Store, name: str) -> list[str]:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Store]:
-    """A bundle as a store in a temporary place; file names are checked before anything is unpacked."""
+    """Open a bundle as a store in a temporary directory; file names are checked before anything is unpacked."""
     with tempfile.TemporaryDirectory(prefix="grb-bundle-") as folder:
         target = Path(folder) / "store"
         _unpack(Path(path), target)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import torch
 
-from grb.attack.build import build_attack, default_threat_model
+from grb.attack.build import build_attack, default_threat_model, steps_of
 from grb.catalogue import canonical, resolve
-from grb.dataset import Dataset, load_dataset
+from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import DatasetInfo
@@ -20,10 +22,9 @@ from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
-from grb.pipeline.record import Record
-from grb.pipeline.spec import Spec, plain
+from grb.pipeline.record import SUBMISSION, Record
+from grb.pipeline.spec import Spec, canonical_json, plain
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
 from grb.pipeline.submission import card_of
@@ -85,7 +86,20 @@ def plan_study(
         tuple(dict.fromkeys(score.key for score in ordered)),
         {reference: size},
         _info(recipe, dataset, reference, scores, cards),
+        {key: _steps(job, dataset) for key, job in jobs.items() if job.kind == "attack"},
     )
+
+
+def _steps(job: Job, dataset: Dataset) -> int:
+    """Number of steps of a planned attack, for estimates; 1 if it has none or was submitted."""
+    if job.spec.name == SUBMISSION:
+        return 1
+    return _built_steps(job.spec.name, dataset.name, canonical_json(job.spec.params))
+
+
+@cache
+def _built_steps(attack: str, dataset: str, params: str) -> int:
+    return steps_of(build_attack(attack, dataset, **json.loads(params))) or 1
 
 
 def _info(

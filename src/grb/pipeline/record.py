@@ -58,7 +58,7 @@ class Record:
             source: Name of the file, for messages.
         """
         try:
-            values = json.loads(data, parse_constant=_refuse_constant)
+            values = _DECODER.decode(data.decode())
             written = values.pop("sha256", None)
             found = digest(values)  # refuses infinite numbers as well
             record = cls(**_parsed(values))
@@ -115,6 +115,9 @@ def _parsed(values: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def is_key(value: Any) -> bool:

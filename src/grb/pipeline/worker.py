@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from grb.attack.base import AttackContext, Step, run_attack
-from grb.attack.build import build_attack
+from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
@@ -171,6 +171,7 @@ class Worker:
         result = {
             "budget": {name: float(value) for name, value in done.budget.items()},
             "steps": len(done.steps),
+            "planned_steps": steps_of(attack) or 1,
             "loss": _trace([step.loss for step in done.steps]),
             "kept": _trace([step.accuracy for step in done.steps]),
             "seconds": round(done.seconds, 4),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# loss is red, gain is blue, white is no change: told apart with every common colour-vision deficiency
+# loss is red, gain is blue, white is no change: distinguishable with every common colour-vision deficiency
 DIVERGING = "RdBu"
 # AUROC runs from about .5 to 1, so that its ratio seldom leaves one half to two
 LIMIT = 1.0
