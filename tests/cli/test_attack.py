@@ -59,7 +59,9 @@ def test_the_table_labels_synthetic_data_and_the_kind_of_attack(grb, checkpoints
     assert done.exit_code == 0, done.stderr
     title, heads, _, first, second = done.stdout.splitlines()[:5]
     assert title == "synth-tiny (synthetic), white-box: accuracy in %, mean ± std of 2 seeds"
-    assert " ".join(heads.split()) == "attack difficulty victim clean attacked drop changed budget seconds CPU s peak MB"
+    assert (
+        " ".join(heads.split()) == "attack difficulty victim clean attacked drop changed budget seconds CPU s peak MB"
+    )
     assert first.split()[:3] == ["rnd", "full", "gcn0"]
     assert "45 edges, 9 nodes" in second and "±" in second
     assert "note: attack 'rnd' has no iterations" in done.stderr
@@ -203,7 +205,9 @@ def test_roles_must_be_clear(grb, checkpoints):
     )
     alone = ["attack", "fgsm", "--surrogate", "gcn"]
     for more in ([], ["-d", "synth-tiny"], ["-o", "edit.npz"]):
-        assert refusal(grb(*alone, *more)).startswith("--surrogate needs a victim to score, or --dataset and --output; ")
+        assert refusal(grb(*alone, *more)).startswith(
+            "--surrogate needs a victim to score, or --dataset and --output; "
+        )
     both = grb("attack", "fgsm", "--model", checkpoints[0], "--victim", checkpoints[0])
     assert refusal(both).endswith("is both --model and --victim; leave --victim out for a white-box attack")
     unknown = grb("attack", "fgsm", "--surrogate", "gcnn", "--victim", checkpoints[0])

@@ -147,7 +147,7 @@ def test_a_damaged_record_is_not_swept_under_the_carpet(tiny: Store, quick: Stud
 def test_a_score_without_a_measurement_is_refused(tiny: Store, quick: Study, tmp_path: Path) -> None:
     spoilt = copied(tiny, tmp_path / "spoilt")
     spoilt.write(replace(spoilt.read(quick.targets[0]), measurement=None))
-    with pytest.raises(DataError, match=f"score {quick.targets[0][:12]}: this is no measurement .* run again"):
+    with pytest.raises(DataError, match=f"score {quick.targets[0][:12]}: this is not a measurement .* run again"):
         boards(spoilt)
 
 

@@ -240,10 +240,9 @@ def _result(record: Record) -> str:
 
 def _write_scores(store: Store, recipe: str, to: Path) -> int:
     """All scores of a recipe, one row each."""
-    from grb.leaderboard.export import run_rows
-    from grb.pipeline.results import boards
+    from grb.pipeline.results import score_rows
 
-    return _write_rows([row for board in boards(store, [recipe]) for row in run_rows(board)], to)
+    return _write_rows(score_rows(store, recipe), to)
 
 
 def _write_runs(store: Store, to: Path) -> int:

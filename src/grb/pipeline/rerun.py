@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,12 +103,21 @@ def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
             return f"other bytes of its {name}{_elsewhere(before, after)}"
-    first, second = ({**each.result, **(each.measurement or {})} for each in (before, after))
-    for name in sorted((first.keys() | second.keys()) - NOT_COMPARED):
+    first, second = ({**_flat(each.result), **_flat(each.measurement or {})} for each in (before, after))
+    for name in sorted(first.keys() | second.keys()):
         old, new = first.get(name), second.get(name)
         if old != new:
             return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
     return ""
+
+
+def _flat(values: Mapping[str, Any], start: str = "") -> dict[str, Any]:
+    """Nested values by their path, as in ``outcomes full changed``, without what clocks say."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in NOT_COMPARED:
+            found |= _flat(value, f"{start}{name} ") if isinstance(value, Mapping) else {f"{start}{name}": value}
+    return found
 
 
 def _elsewhere(before: Record, after: Record) -> str:

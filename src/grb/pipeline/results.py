@@ -59,6 +59,36 @@ def build_boards(
     return [board for info in chosen for board in study_boards(info, measurements)]
 
 
+def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
+    """Every score of the studies of a name as a flat row, for tables; a score that two boards share is there for both."""
+    studies, measurements = _read(store.records())
+    found = []
+    for info in _named(studies, measurements, [recipe], str(store.path)):
+        for part in info.parts:
+            limit = {} if part.limit is None else {"limit": part.limit[0], "limit_value": part.limit[1]}
+            ranking = next((measurements[key].metric for key in part.scores if key in measurements), "accuracy")
+            found += [
+                {
+                    "dataset": info.dataset.name,
+                    "scenario": info.scenario,
+                    **limit,
+                    "attack": run.attack,
+                    "knowledge": run.knowledge,
+                    "defense": run.defense,
+                    "difficulty": run.difficulty,
+                    "repeat": run.repeat,
+                    "victim": run.victim,
+                    ranking: round(run.score, 6),
+                    **{name: round(value, 6) for name, value in run.metrics.items()},
+                    "changed": round(run.changed, 6),
+                    "key": run.metadata["score"][:16],
+                    "attack_cpu_seconds": run.metadata.get("attack_seconds"),
+                }
+                for run in _runs(info, part, measurements)
+            ]
+    return found
+
+
 def study_boards(info: StudyInfo, measurements: Measurements) -> list[Board]:
     """The boards of one study from the measurements that are there; parts without any are left out."""
     parts = [part for part in info.parts if any(key in measurements for key in part.scores)]

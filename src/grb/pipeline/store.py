@@ -64,8 +64,8 @@ class Store:
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise DataError(f"{stamp} cannot be read ({str(error)[:80]}); it is not a store of grb") from None
         if found != FORMAT:
-            older = isinstance(found, int) and found < FORMAT
-            advice = "run its recipes again with a new --store" if older else "update grb"
+            old = isinstance(found, int) and found < FORMAT
+            advice = "run the recipes again with a new store" if old else "update grb"
             raise DataError(f"{self.path} has store format {found}, but this version reads {FORMAT}; {advice}")
 
     def prepare(self) -> None:
