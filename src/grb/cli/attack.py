@@ -13,7 +13,6 @@ from grb.catalogue import resolve, spelling
 from grb.cli import attack_report, jobs, output
 from grb.cli.eval import check_model, dataset_title, on_split, trained_on
 from grb.cli.options import (
-    DataDir,
     Difficulties,
     Json,
     KeptStore,
@@ -119,7 +118,6 @@ def attack(
     figures: Figures = None,
     threads: Threads = 1,
     store: KeptStore = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Attack models with the papers' settings; every edit is checked against the threat model before it counts.
@@ -144,9 +142,9 @@ def attack(
     roles = _roles(model, surrogate, victim or [], alone=alone)
     use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
-    loaded = load_dataset(source, data_dir=data_dir)
+    loaded = load_dataset(source)
     loaded, number = on_split(loaded, [meta for _, meta in roles.files.values()])
-    planner = jobs.planner(loaded, source, data_dir=data_dir, split=number, threads=threads)
+    planner = jobs.planner(loaded, source, split=number, threads=threads)
     for file, (own, meta) in roles.files.items():
         check_model(file, own, meta, loaded, planner.data.fingerprint)
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
