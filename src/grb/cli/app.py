@@ -44,6 +44,7 @@ class Verbs(TyperGroup):
     """Every refusal is one sentence on stderr and an exit code; a traceback is shown only if asked for."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run the command; every refusal becomes one sentence and an exit code."""
         given, debug, data_dir = _general(list(sys.argv[1:] if args is None else args))
         options["standalone_mode"] = False
         try:
@@ -70,6 +71,7 @@ class Verbs(TyperGroup):
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
+        """Call the verb; an interrupt and a closed pipe end it quietly."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
