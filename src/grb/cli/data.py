@@ -13,7 +13,7 @@ from grb.cli import data_check, output
 from grb.cli.ls import where
 from grb.cli.options import DataDir, Json, check_seed, group, names
 from grb.dataset import registry
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
