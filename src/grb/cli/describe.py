@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grb import catalogue
 from grb.cli.ls import ABSENT, STATISTICS, where
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.documentation import argument_docs
 from grb.errors import DataError
 
