@@ -55,7 +55,7 @@ def test_white_box_agrees_with_the_python_interface(grb_json, checkpoints):
     assert own["clean"] == evaluate(model, dataset)["full"]
     assert own["attacked"] == evaluate(model, dataset, expected)["full"]
     assert run["budget"] == expected.budget
-    assert (run["knowledge"], run["steps"], run["params"]["n_epoch"]) == ("white-box", 3, 3)
+    assert (run["knowledge"], run["steps"], run["params"]["steps"]) == ("white-box", 3, 3)
     assert result["dataset"] == {"name": "synth-tiny", "synthetic": True, "fingerprint": dataset.fingerprint()}
     assert result["attacked"] == {"model": "gcn", "file": str(checkpoints[0])}
 
@@ -131,7 +131,7 @@ def test_saved_edit_passes_the_threat_check_and_is_what_eval_applies(grb, grb_js
         "fingerprint": dataset.fingerprint(),
         "knowledge": "white-box",
     }
-    assert (meta["params"]["lr"], meta["params"]["n_epoch"], meta["torch"]) == (0.1, 3, torch.__version__)
+    assert (meta["params"]["lr"], meta["params"]["steps"], meta["torch"]) == (0.1, 3, torch.__version__)
     scores = grb_json("eval", checkpoints[0], "--edit", tmp_path / "edit.npz")["scores"]
     assert scores["edited"]["easy"] == run["victims"][0]["attacked"]
     record = json.loads((tmp_path / "edit.json").read_text(), parse_constant=lambda word: pytest.fail(word))

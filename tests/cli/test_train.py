@@ -99,7 +99,7 @@ def test_a_defense_is_part_of_the_name(grb_json, arguments, same_as):
     [
         ([], "no MODEL was given; name one, for instance `grb train gcn`"),
         (["--defense", "at"], "defense 'at' goes on a model, but none is given"),
-        (["gcn", "--defense", "gatguard"], "defense 'gatguard' is a model of its own and cannot be put on 'gcn'"),
+        (["gcn", "--defense", "gatguard"], "defense 'gatguard' is itself a model and cannot be put on 'gcn'"),
         (["gcn", "--defense", "jacard"], "no defense 'jacard'. Did you mean 'jaccard'?"),
         (["gcn+at", "--defense", "at-full"], "model 'gcn+at+at-full' asks for two kinds of adversarial training"),
         (["mlp", "--defense", "cosine"], "an mlp uses no edges, so cutting some changes nothing"),
