@@ -215,7 +215,7 @@ def check_trace(steps: Sequence[Step], *, where: str = "") -> list[Flag]:
     return [
         Flag(
             "flat-loss",
-            f"{_place(where)}the loss rose by {max(rise, 0.0):.2g} in {len(steps)} steps, but an attack that sees its "
+            f"{_prefix(where)}the loss rose by {max(rise, 0.0):.2g} in {len(steps)} steps, but an attack that sees its "
             "target raises it; start elsewhere than at zero, change the step, or check the model's gradients",
             {"rise": rise, "steps": len(steps)},
         )
@@ -257,20 +257,20 @@ def check_scores(
     >>> [flag.name for flag in check_scores(clean=0.8, random=0.7, transfer={"fgsm": 0.4}, white_box={"fgsm": 0.6})]
     ['transfer-beats-white-box']
     """
-    position = _place(where)
+    prefix = _prefix(where)
     read = _Reader(num_targets)
     own = {f"{name} by transfer": read(value, name) for name, value in (transfer or {}).items()}
     whites = {f"{name} white-box": read(value, name) for name, value in (white_box or {}).items()}
     found: list[Flag] = []
     for base, name, given in (("random", "random changes", random), ("nothing", "no attack", clean)):
         if given is not None:
-            found += _weaker(position, own | whites, base, name, read(given, base))
+            found += _weaker(prefix, own | whites, base, name, read(given, base))
     if own and whites:
-        found += _transfer_wins(position, own, whites)
+        found += _transfer_wins(prefix, own, whites)
     for name, table in (by_steps or {}).items():
-        found += _more_steps(position, name, {steps: read(value, name) for steps, value in sorted(table.items())})
+        found += _more_steps(prefix, name, {steps: read(value, name) for steps, value in sorted(table.items())})
     if huge_budget is not None and without_edges is not None:
-        found += _survives(position, read(huge_budget, "huge_budget"), read(without_edges, "without_edges"))
+        found += _survives(prefix, read(huge_budget, "huge_budget"), read(without_edges, "without_edges"))
     return found
 
 
@@ -299,15 +299,15 @@ def _noise(a: _Measured, b: _Measured) -> float:
     return max(SAME_SCORE, 2 * math.hypot(a.error, b.error))
 
 
-def _place(where: str) -> str:
+def _prefix(where: str) -> str:
     return f"{where}: " if where else ""
 
 
-def _weaker(position: str, attacks: Mapping[str, _Measured], base: str, words: str, limit: _Measured) -> list[Flag]:
+def _weaker(prefix: str, attacks: Mapping[str, _Measured], base: str, compared: str, limit: _Measured) -> list[Flag]:
     return [
         Flag(
             f"weaker-than-{base}",
-            f"{position}{name} leaves accuracy {score.mean:.3f}, {words} {limit.mean:.3f}; an attack should not be "
+            f"{prefix}{name} leaves accuracy {score.mean:.3f}, {compared} {limit.mean:.3f}; an attack should not be "
             f"weaker by more than noise ({_noise(score, limit):.3f}): give it more steps, another start or step, or "
             "another surrogate",
             {"accuracy": score.mean, base: limit.mean, "noise": _noise(score, limit)},
@@ -317,7 +317,7 @@ def _weaker(position: str, attacks: Mapping[str, _Measured], base: str, words: s
     ]
 
 
-def _transfer_wins(position: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]) -> list[Flag]:
+def _transfer_wins(prefix: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]) -> list[Flag]:
     """The strongest of either kind, because one good white-box attack is enough."""
     best, best_white = (min(attacks, key=lambda name: attacks[name].mean) for attacks in (own, whites))
     score, white = own[best], whites[best_white]
@@ -327,7 +327,7 @@ def _transfer_wins(position: str, own: Mapping[str, _Measured], whites: Mapping[
     return [
         Flag(
             "transfer-beats-white-box",
-            f"{position}{best} leaves accuracy {score.mean:.3f}, but {best_white}, the strongest with the model's own "
+            f"{prefix}{best} leaves accuracy {score.mean:.3f}, but {best_white}, the strongest with the model's own "
             f"gradients, {white.mean:.3f}, which should not be higher by more than noise ({noise:.3f}); the model's "
             "gradients mislead: check them with check_model, and report the lower number",
             {"transfer": score.mean, "white_box": white.mean, "noise": noise},
@@ -335,7 +335,7 @@ def _transfer_wins(position: str, own: Mapping[str, _Measured], whites: Mapping[
     ]
 
 
-def _more_steps(position: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
+def _more_steps(prefix: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
     """The first length that does worse than a shorter one."""
     counts = list(table)
     for later, steps in enumerate(counts[1:], start=1):
@@ -345,7 +345,7 @@ def _more_steps(position: str, name: str, table: Mapping[int, _Measured]) -> lis
             return [
                 Flag(
                     "more-steps-weaker",
-                    f"{position}{name} leaves accuracy {table[steps].mean:.3f} after {steps} steps, but "
+                    f"{prefix}{name} leaves accuracy {table[steps].mean:.3f} after {steps} steps, but "
                     f"{table[fewer].mean:.3f} after {fewer}; more steps should not be weaker by more than noise "
                     f"({noise:.3f}): use a smaller step and keep the best iterate",
                     {"steps": steps, "fewer": fewer, "accuracy": table[steps].mean, "before": table[fewer].mean},
@@ -354,14 +354,14 @@ def _more_steps(position: str, name: str, table: Mapping[int, _Measured]) -> lis
     return []
 
 
-def _survives(position: str, score: _Measured, floor: _Measured) -> list[Flag]:
+def _survives(prefix: str, score: _Measured, floor: _Measured) -> list[Flag]:
     noise = _noise(score, floor)
     if score.mean - floor.mean <= noise:
         return []
     return [
         Flag(
             "survives-any-budget",
-            f"{position}accuracy is {score.mean:.3f} under a huge budget, but a model without edges has "
+            f"{prefix}accuracy is {score.mean:.3f} under a huge budget, but a model without edges has "
             f"{floor.mean:.3f}, and an attacker who may change nearly everything should not leave more than noise "
             f"({noise:.3f}) above it; the attack does not reach the model: check its gradients with check_model",
             {"accuracy": score.mean, "floor": floor.mean, "noise": noise},
