@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grb import catalogue
+from grb._documentation import argument_docs
 from grb.cli.data import mean_degrees
 from grb.cli.ls import ABSENT, STATISTICS, has_files, where
 from grb.dataset import locate, registry
 from grb.dataset.sources import SOURCES
-from grb.documentation import argument_docs
 from grb.errors import DataError
 
 if TYPE_CHECKING:

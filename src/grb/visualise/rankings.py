@@ -46,7 +46,8 @@ def is_vanilla(name: str) -> bool:
     (True, False, False, False)
     """
     try:
-        return not ModelName.parse(name.split("(")[0]).is_defended
+        model = ModelName.parse(name.split("(")[0])
+        return not model.is_defended and not model.has_import_path
     except GRBError:  # a submission under its own name
         return False
 
