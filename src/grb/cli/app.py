@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -43,16 +44,14 @@ class Verbs(TyperGroup):
     """Every refusal is one sentence on stderr and an exit code; a traceback is shown only if asked for."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        given = list(sys.argv[1:] if args is None else args)
-        debug = os.environ.get("GRB_DEBUG", "") not in ("", "0")
-        if "--debug" in given:  # anywhere, because it is appended to the line that has just failed
-            given.remove("--debug")
-            debug = True
+        """Run the command; every refusal becomes one sentence and an exit code."""
+        given, debug, data_dir = _general(list(sys.argv[1:] if args is None else args))
         options["standalone_mode"] = False
         try:
             if sentence := old_spelling(given):
                 raise DataError(sentence)
-            code = super().main(given, *rest, **options)
+            with _searching(data_dir):
+                code = super().main(given, *rest, **options)
         except typer.Abort:
             code = INTERRUPTED
         except Exception as error:
@@ -72,6 +71,7 @@ class Verbs(TyperGroup):
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
+        """Call the verb; an interrupt and a closed pipe end it quietly."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -82,6 +82,41 @@ class Verbs(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(PIPE_CLOSED) from None
         return result
+
+
+def _general(given: list[str]) -> tuple[list[str], bool, str | None]:
+    """The line without the options that may stand anywhere on it, whether to debug, and where to search for data first."""
+    debug = os.environ.get("GRB_DEBUG", "") not in ("", "0")
+    data_dir = None
+    words: list[str] = []
+    rest = iter(given)
+    for word in rest:
+        if word == "--debug":  # appended to the line that has just failed
+            debug = True
+        elif word == "--data-dir" or word.startswith("--data-dir="):
+            data_dir = word.partition("=")[2] or next(rest, "")
+        else:
+            words.append(word)
+    return words, debug, data_dir
+
+
+@contextmanager
+def _searching(data_dir: str | None) -> Iterator[None]:
+    """Search a directory before those of GRB_DATA; worker processes inherit it."""
+    if data_dir is None:
+        yield
+        return
+    if not data_dir or not os.path.isdir(data_dir):
+        raise DataError(f"--data-dir is '{data_dir}', but a directory is needed")
+    before = os.environ.get("GRB_DATA")
+    os.environ["GRB_DATA"] = os.pathsep.join([os.path.abspath(data_dir), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["GRB_DATA"]
+        else:
+            os.environ["GRB_DATA"] = before
 
 
 def _sentence(error: Exception) -> str | None:
@@ -123,8 +158,17 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
     as_json: Json = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; GRB_DEBUG=1 does the same.")
+        bool,
+        typer.Option(
+            "--debug", help="Show the traceback of an error; anywhere on the line; GRB_DEBUG=1 does the same."
+        ),
     ] = False,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(
+            help="Directory to search for datasets before those of GRB_DATA; anywhere on the line, for every verb."
+        ),
+    ] = None,
 ) -> None:
     """Robustness of graph machine learning: attack, defend and evaluate under one enforced threat model.
 

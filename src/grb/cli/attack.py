@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.catalogue import canonical, resolve
+from grb.catalogue import resolve, spelling
 from grb.cli import attack_report, jobs, output
 from grb.cli.eval import check_model, dataset_title, on_split, trained_on
 from grb.cli.options import (
-    DataDir,
     Difficulties,
     Json,
     KeptStore,
@@ -32,7 +31,6 @@ from grb.cli.options import (
     use_machine,
 )
 from grb.errors import DataError
-from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -120,7 +118,6 @@ def attack(
     figures: Figures = None,
     threads: Threads = 1,
     store: KeptStore = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Attack models with the papers' settings; every edit is checked against the threat model before it counts.
@@ -140,14 +137,14 @@ def attack(
 
     check_counts(threads=threads)
     listed, changes, allowed = chosen_seeds(seed, seeds), settings_of(params, "--param"), settings_of(limits, "--limit")
-    chosen = list(dict.fromkeys(name if is_import_path(name) else canonical("attack", name) for name in attacks))
+    chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
     alone = surrogate is not None and dataset is not None and written is not None  # a submission: nobody to score
     roles = _roles(model, surrogate, victim or [], alone=alone)
     use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
-    loaded = load_dataset(source, data_dir=data_dir)
+    loaded = load_dataset(source)
     loaded, number = on_split(loaded, [meta for _, meta in roles.files.values()])
-    planner = jobs.planner(loaded, source, data_dir=data_dir, split=number, threads=threads)
+    planner = jobs.planner(loaded, source, split=number, threads=threads)
     for file, (own, meta) in roles.files.items():
         check_model(file, own, meta, loaded, planner.data.fingerprint)
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")

@@ -10,11 +10,9 @@ import typer
 
 from grb import catalogue
 from grb.cli import data_check, output
-from grb.cli.ls import where
-from grb.cli.options import DataDir, Json, check_seed, group, names
+from grb.cli.options import Json, check_seed, group, names
 from grb.dataset import registry
-from grb.dataset.sources import SOURCES
-from grb.errors import DataError, UnknownName
+from grb.errors import UnknownName
 
 if TYPE_CHECKING:
     from grb.dataset.download import Obtained
@@ -86,7 +84,6 @@ def split(
     ],
     seed: Annotated[int, typer.Option(help="Random seed of the split.")] = 0,
     target: Annotated[Path | None, typer.Option("-o", "--output", help="Write the ids to this npz file.")] = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Split any graph by the papers' scheme: easy, medium and hard test nodes have few, some and many neighbours.
@@ -103,7 +100,7 @@ def split(
     from grb.graph.files import write_npz
 
     check_seed("seed", seed)
-    adj, notes = _adjacency(graph, data_dir)
+    adj, notes = _adjacency(graph)
     degrees = adj.degrees.numpy()
     index = storage.index_arrays(difficulty_split(degrees, np.random.default_rng(seed)))
     written = None
@@ -131,7 +128,7 @@ def split(
         output.say(f"written to {written}")
 
 
-def _adjacency(graph: str, data_dir: Path | None) -> tuple[Adjacency, list[str]]:
+def _adjacency(graph: str) -> tuple[Adjacency, list[str]]:
     """The edges of a dataset by name, or of a directory; features are not needed."""
     from grb.dataset import load_dataset, storage
 
@@ -142,38 +139,5 @@ def _adjacency(graph: str, data_dir: Path | None) -> tuple[Adjacency, list[str]]
             raise
         return storage.read_adjacency(graph)
     if registry.has_files(name):
-        return storage.read_adjacency(registry.find(name, data_dir, files=["adj.npz"]))
+        return storage.read_adjacency(registry.find(name, files=["adj.npz"]))
     return load_dataset(name).graph.adj, []
-
-
-@app.command()
-def path(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATASET", help="A dataset that `grb ls datasets` shows.", autocompletion=names("dataset")
-        ),
-    ],
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Print the directory of a dataset.
-
-    \b
-    Example:
-      ls -l "$(grb data path grb-cora)"
-    """
-    name = catalogue.canonical("dataset", name)
-    place = None
-    if name in SOURCES or registry.has_files(name):
-        place = str(registry.find(name, data_dir))
-    if as_json:
-        output.print_json({"name": name, "embedded": name in registry.EMBEDDED, "path": place})
-    else:
-        print(place or f"{name} has no files ({where(name)}): it is made in memory when it is loaded")
-
-
-@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def verify() -> None:
-    """Name the verb that took the place of this one."""
-    raise DataError("`grb data verify` is part of `grb data check` now; run `grb data check` with the same datasets")

@@ -12,7 +12,7 @@ import typer
 from grb import catalogue
 from grb.cli import output
 from grb.cli.ls import ABSENT, where
-from grb.cli.options import DataDir, Json, check_seed, names
+from grb.cli.options import Json, check_seed, names
 from grb.dataset import registry
 from grb.errors import DataError, MissingDataset, UnknownName
 
@@ -79,7 +79,6 @@ def check(
         Path | None,
         typer.Option("-o", "--output", help="Write the cleaned dataset into this new directory; use it by its path."),
     ] = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Report sizes, problems, remedies and the split of datasets, and compare those of the papers with the published ones.
@@ -104,7 +103,7 @@ def check(
         raise DataError(f"--output takes one cleaned dataset, but there are {len(wanted)}; name one")
     code, rows = 0, []
     for source in dict.fromkeys(wanted):
-        row, failed = _checked(source, options, reading, target, data_dir, quiet=as_json, short=len(wanted) > 1)
+        row, failed = _checked(source, options, reading, target, quiet=as_json, short=len(wanted) > 1)
         code = max(code, failed)
         rows.append(row)
     if as_json:
@@ -118,7 +117,6 @@ def _checked(
     options: CleaningOptions,
     reading: dict[str, Any],
     target: Path | None,
-    data_dir: Path | None,
     *,
     quiet: bool,
     short: bool,
@@ -132,7 +130,7 @@ def _checked(
     name = _catalogue_name(source)
     if name and reading:
         raise DataError(f"--{next(iter(reading)).replace('_', '-')} is about text files, but '{source}' is a name")
-    dataset, checks = _compared(name, data_dir) if name else (None, [])
+    dataset, checks = _compared(name) if name else (None, [])
     verdict: dict[str, Any] = {"checks": [asdict(each) for each in checks]}
     code = 0 if all(each.ok for each in checks) else MISMATCH
     if checks and not quiet and (short or code):
@@ -179,18 +177,18 @@ def _raw(source: str, dataset: Dataset | None, reading: dict[str, Any]) -> RawAr
     return read_raw(source, **reading) if dataset is None else from_dataset(dataset)
 
 
-def _compared(name: str, data_dir: Path | None) -> tuple[Dataset | None, list[Check]]:
+def _compared(name: str) -> tuple[Dataset | None, list[Check]]:
     """A named dataset and its comparison with the papers' statistics and the known sha256; None if it is broken."""
     from grb.dataset import Dataset, load_dataset
 
     if ":" in name:
         return load_dataset(name), []
-    directory = registry.find(name, data_dir) if registry.has_files(name) else None
+    directory = registry.find(name) if registry.has_files(name) else None
     what = "made and valid" if directory is None else "files are readable and valid"
     hashes = [] if directory is None else _hashes(name, directory)
     try:
         # from_npz, because load_dataset refuses at the first difference and all of them are wanted here
-        dataset = Dataset.from_npz(directory, name=name) if directory else load_dataset(name, data_dir=data_dir)
+        dataset = Dataset.from_npz(directory, name=name) if directory else load_dataset(name)
     except MissingDataset:
         raise
     except DataError as error:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grb import catalogue
 from grb.cli.ls import ABSENT, STATISTICS, where
-from grb.dataset import registry
 from grb.dataset.sources import SOURCES
 from grb.documentation import argument_docs
 from grb.errors import DataError
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
 HIDDEN_ARGUMENTS = ("self", "generator")
 
 
-def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
+def dataset(name: str) -> dict[str, Any]:
     """Statistics of a dataset; those that the paper prints if its files are not here."""
     place = where(name)
-    if data_dir is not None and (name in SOURCES or registry.has_files(name)):
-        place = str(registry.find(name, data_dir))
     if place == ABSENT:
         known = catalogue.preset("datasets").get(name, {})
         return {
@@ -40,7 +36,7 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     from grb.dataset import load_dataset
     from grb.dataset.report import mean_degrees
 
-    loaded = load_dataset(name, data_dir=data_dir)
+    loaded = load_dataset(name)
     return {
         "name": name,
         "synthetic": loaded.synthetic,

@@ -11,7 +11,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.leaderboard import boards_at
-from grb.cli.options import DataDir, Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
+from grb.cli.options import Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
 from grb.errors import DataError, GRBError, UnknownName
 from grb.names import is_import_path
 
@@ -31,7 +31,6 @@ class Result:
 
     boards: tuple[Board, ...]
     store: Store | None = None
-    data_dir: Path | None = None
 
     @property
     def board(self) -> Board:
@@ -53,7 +52,7 @@ class Result:
         reference = str(self.board.meta.get("reference") or self.board.dataset)
         if is_import_path(reference):
             raise DataError(f"it needs the dataset '{reference[:60]}', which is code; draw it from Python")
-        return load_dataset(reference, data_dir=self.data_dir)
+        return load_dataset(reference)
 
 
 Drawn = Iterator[tuple[str, "Figure"]]
@@ -69,7 +68,6 @@ def figures(
     ] = None,
     recipe: Recipes = None,
     difficulty: Difficulty = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Draw what the results of a store show; figures that a board has no data for are left out with a reason.
@@ -100,7 +98,7 @@ def figures(
     if not 30 <= dpi <= 1200:
         raise DataError(f"--dpi is {dpi}, but a number from 30 to 1200 is needed")
     check_directory(written, written)
-    results = _results(store, recipe, data_dir)
+    results = _results(store, recipe)
     made: list[Path] = []
     skipped: list[dict[str, str]] = []
     for result in results:
@@ -133,14 +131,14 @@ def _suitable(result: Result, wanted: list[str]) -> list[str]:
     return [name for name in wanted if (name == "budget") == (result.board.limit is not None)]
 
 
-def _results(source: Path | None, recipes: Sequence[str] | None, data_dir: Path | None) -> list[Result]:
+def _results(source: Path | None, recipes: Sequence[str] | None) -> list[Result]:
     """Boards by study."""
     store = None if source is not None and source.suffix == ".json" else store_at(source)
     found: dict[tuple[str, str], list[Board]] = {}
     for board in boards_at(source, recipes):
         alone = "" if board.limit is not None else str(len(found))
         found.setdefault((str(board.meta.get("recipe")), alone), []).append(board)
-    return [Result(tuple(boards), store, data_dir) for boards in found.values()]
+    return [Result(tuple(boards), store) for boards in found.values()]
 
 
 def _mode(board: Board, difficulty: str | None) -> str:

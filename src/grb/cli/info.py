@@ -8,9 +8,9 @@ import typer
 
 from grb import catalogue
 from grb.cli import describe, output
-from grb.cli.ls import known_kind
-from grb.cli.options import DataDir, Json, names
-from grb.errors import UnknownName
+from grb.cli.ls import known_kind, where
+from grb.cli.options import Json, names
+from grb.errors import DataError, UnknownName
 from grb.names import ModelName
 
 # facts that only models have
@@ -22,7 +22,9 @@ def info(
     kind: Annotated[
         str | None, typer.Option(help="Show only the dataset, model or other kind of this name; all kinds by default.")
     ] = None,
-    data_dir: DataDir = None,
+    only_path: Annotated[
+        bool, typer.Option("--path", help="Print only the directory of a dataset, which is not loaded for that.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a dataset's statistics, or a model's parameters and the papers' settings for it.
@@ -32,18 +34,36 @@ def info(
       grb info synth-cora
       grb info gcn+ln
       grb info grb-cora --json
+      ls -l "$(grb info grb-cora --path)"
     """
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
     found = {kind: known for kind in kinds if (known := _canonical_name(kind, name)) is not None}
     if not found:
         every = [each for kind in kinds for each in catalogue.entries(kind)]
         raise UnknownName(" or ".join(kinds), name, every, advice="`grb ls` shows all names.")
-    about = {kind: _about(kind, known, name, data_dir) for kind, known in found.items()}
+    if only_path:
+        _print_path(found.get("dataset"), name, as_json)
+        return
+    about = {kind: _about(kind, known, name) for kind, known in found.items()}
     if as_json:
         output.print_json({"name": name, "kinds": about})
         return
     for kind, facts in about.items():
         _show(kind, facts)
+
+
+def _print_path(name: str | None, given: str, as_json: bool) -> None:
+    """Print where the files of a dataset are; embedded ones have none."""
+    from grb.dataset import registry
+    from grb.dataset.sources import SOURCES
+
+    if name is None:
+        raise DataError(f"--path is for datasets, but '{given}' is none; leave it out")
+    place = str(registry.find(name)) if name in SOURCES or registry.has_files(name) else None
+    if as_json:
+        output.print_json({"name": name, "embedded": name in registry.EMBEDDED, "path": place})
+    else:
+        print(place or f"{name} has no files ({where(name)}): it is made in memory when it is loaded")
 
 
 def _canonical_name(kind: str, name: str) -> str | None:
@@ -53,9 +73,9 @@ def _canonical_name(kind: str, name: str) -> str | None:
         return None
 
 
-def _about(kind: str, known: str, given: str, data_dir: Any) -> dict[str, Any]:
+def _about(kind: str, known: str, given: str) -> dict[str, Any]:
     if kind == "dataset":
-        return describe.dataset(known, data_dir)
+        return describe.dataset(known)
     if kind == "model":
         return describe.model(given)
     return describe.anything(kind, known)

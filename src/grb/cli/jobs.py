@@ -56,7 +56,7 @@ def opened_store(path: Path | None) -> Iterator[Store]:
         yield store_at(Path(folder) / "store")
 
 
-def planner(dataset: Dataset, source: str, *, data_dir: Path | None, split: int | None, **settings: Any) -> Planner:
+def planner(dataset: Dataset, source: str, *, split: int | None, **settings: Any) -> Planner:
     """Return a planner for a dataset that was loaded from ``source``; ``settings`` are train_mode, threads and device."""
     from grb.dataset import dataset_reference
     from grb.pipeline import Recipe
@@ -64,7 +64,7 @@ def planner(dataset: Dataset, source: str, *, data_dir: Path | None, split: int 
     from grb.pipeline.plan import Planner
 
     reference = dataset_reference(source, dataset)
-    data = DataRef(reference, dataset.fingerprint(), data_dir=str(data_dir) if data_dir else None, split=split)
+    data = DataRef(reference, dataset.fingerprint(), split=split)
     recipe = Recipe("command", reference, train_mode=settings.pop("train_mode", "inductive"))
     return Planner(recipe, dataset, data, settings)
 

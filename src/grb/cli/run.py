@@ -34,8 +34,9 @@ def run(
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
 
-    `grb reproduce` is the same under the paper's word. The paper's numbers stand beside ours where it has some. Ctrl-C (or
-    SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
+    `grb reproduce` is the same under the paper's word. The paper's numbers stand beside ours where it has some.
+
+    Ctrl-C (or SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
 
     \b
     Examples:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import DataDir, Json, StoreOption, check_counts, store_at
+from grb.cli.options import Json, StoreOption, check_counts, store_at
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def submit(
     workers: run_options.Workers = None,
     timeout: Annotated[float, typer.Option(help="Maximum seconds of a job, and of the first run of a model.")] = 600.0,
     memory: Annotated[float, typer.Option(help="Maximum megabytes of a worker.")] = 8192.0,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Check a submission against everything in its threat model, score it in workers with limits, and show its board.
@@ -58,12 +57,12 @@ def submit(
         for sentence in repaired(file, fix):
             output.say(f"repaired: {sentence}")
         file = fix
-    checked = _checked(file, where, data_dir, Limits(1, timeout, memory))
+    checked = _checked(file, where, Limits(1, timeout, memory))
     if only_check:
         _show(checked, as_json)
         return
     resources = run_options.Resources(workers, timeout, memory)
-    _add(checked, store_at(store), recipe, resources, data_dir, as_json=as_json)
+    _add(checked, store_at(store), recipe, resources, as_json=as_json)
 
 
 def _show(checked: Checked, as_json: bool) -> None:
@@ -85,7 +84,6 @@ def _add(
     store: Store,
     recipe: str | None,
     resources: run_options.Resources,
-    data_dir: Path | None,
     *,
     as_json: bool,
 ) -> None:
@@ -95,8 +93,7 @@ def _add(
     from grb.pipeline.plan import join_submission
 
     made = _joined_recipe(store, checked.card, recipe)
-    root = None if data_dir is None else str(data_dir)
-    study, part = join_submission(store, submission.record_of(checked), made, data_dir=root)
+    study, part = join_submission(store, submission.record_of(checked), made)
     submission.add(store, checked)
     outcome = run_options.carry_out(part, store, resources, as_json=as_json)
     show_boards(build_board(study, store), as_json=as_json)
@@ -128,17 +125,16 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
     )
 
 
-def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> Checked:
+def _checked(file: Path, card: Path, limits: Limits) -> Checked:
     from grb.attack.build import default_threat_model
     from grb.dataset import load_dataset
     from grb.pipeline.card import read_card
     from grb.pipeline.submission import check
 
     own = read_card(card)
-    dataset = load_dataset(own.dataset, data_dir=data_dir)
-    root = None if data_dir is None else str(data_dir)
+    dataset = load_dataset(own.dataset)
     threat = default_threat_model(own.scenario, dataset, own.mode)
-    return check(file, own, dataset, threat, limits=limits, data_dir=root)
+    return check(file, own, dataset, threat, limits=limits)
 
 
 def _values(checked: Checked) -> dict[str, object]:

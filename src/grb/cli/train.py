@@ -14,7 +14,6 @@ from grb.atomic import write_atomic
 from grb.cli import jobs, output
 from grb.cli.eval import dataset_title
 from grb.cli.options import (
-    DataDir,
     DatasetOption,
     Device,
     Difficulties,
@@ -87,7 +86,6 @@ def train(
     threads: Threads = 1,
     written: Output = None,
     store: KeptStore = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Train models with the papers' settings and score them on every test set; the jobs are those of a recipe.
@@ -111,7 +109,7 @@ def train(
         raise DataError(f"--train-mode is '{train_mode}', but inductive or transductive is needed")
     use_machine(threads)
     check_device(device)
-    loaded = load_dataset(dataset, data_dir=data_dir)
+    loaded = load_dataset(dataset)
     if loaded.task == "graph" and train_mode == "transductive":
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
@@ -121,7 +119,7 @@ def train(
     shown = chosen_difficulties(difficulty, loaded)
     number = None if loaded.scheme is None else split or 0
     common = {"train_mode": train_mode, "threads": threads, "device": device}
-    planner = jobs.planner(loaded, dataset, data_dir=data_dir, split=number, **common)
+    planner = jobs.planner(loaded, dataset, split=number, **common)
     runs = _plan(planner, models, listed, changes)
     check_target(written, len(runs), SUFFIX, example="models/")
     with jobs.opened_store(store) as place:

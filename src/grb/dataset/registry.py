@@ -94,8 +94,8 @@ def offline() -> bool:
 def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Collection[str] = FILES) -> Path:
     """Directory of a dataset (a file for datasets made of one npz file of arrays); a missing one is refused with a remedy.
 
-    GRB datasets are looked for as ``<root>/GRB/<name>``, ``<root>/<name>`` and, for ``data_dir`` alone, the directory
-    itself; others by the place of their raw files below a root.
+    GRB datasets are looked for as ``<root>/GRB/<name>``, ``<root>/<name>``, a root of that name and, for ``data_dir``
+    alone, the directory itself; others by the place of their raw files below a root.
 
     Args:
         name: A dataset of the catalogue.
@@ -108,6 +108,7 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Co
         places = [_raw_place(root, SOURCES[name]) for root in searched]
     else:
         places = [place for root in searched for place in (root / "GRB" / name, root / name)]
+        places += [root for root in searched if root.name == name]
         if data_dir is not None:
             places.insert(0, Path(data_dir).expanduser())
     incomplete = ""
