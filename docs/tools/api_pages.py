@@ -27,6 +27,8 @@ PACKAGES = (
     "metric",
     "graph",
     "catalogue",
+    "names",
+    "entries",
     "errors",
 )
 

@@ -27,7 +27,11 @@ def mention(line: str) -> str:
     """The verb of a command that is only spoken of, such as ``grb eval --checks``: verb and options must exist."""
     name, command, words = _verb(line)
     known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
-    unknown = {word.partition("=")[0] for word in words if word.startswith("--")} - known - {"--help", "--debug", "--data-dir"}
+    unknown = (
+        {word.partition("=")[0] for word in words if word.startswith("--")}
+        - known
+        - {"--help", "--debug", "--data-dir"}
+    )
     assert not unknown, f"{name} does not know {unknown}"
     return name
 

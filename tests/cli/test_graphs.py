@@ -85,16 +85,11 @@ def test_figures_of_nodes_are_left_out_with_a_reason(grb_json, tmp_path):
     from grb.pipeline import Recipe, Spec, Store, plan_study
     from grb.pipeline.worker import Worker
 
-    recipe = tmp_path / "few.yaml"
-    recipe.write_text(
-        "dataset: synth-graphs\nscenario: modification\nattacks: [rnd-edges]\nmodes: [full]\nvictims: 1\nrepeats: 1\n"
-        "training: {epochs: 1}\n"
-    )
     given = {"attacks": (Spec("rnd-edges"),), "modes": ("full",), "repeats": 1, "training": {"epochs": 1}}
     worker = Worker(Store(tmp_path / "store"))
     for job in plan_study(Recipe("few", "synth-graphs", "modification", **given)).jobs.values():
         worker.do(job)
-    done = grb_json("figures", tmp_path / "store", "--recipe", recipe, "-o", tmp_path / "figures")
+    done = grb_json("figures", tmp_path / "store", "-o", tmp_path / "figures")
     reasons = {each["figure"]: each["reason"] for each in done["skipped"]}
     for name in ("degrees", "degree-accuracy", "unnoticeability"):
         assert "has graphs to classify" in reasons[name]

@@ -33,7 +33,7 @@ def test_a_run_shows_the_leaderboard_and_running_again_resumes(grb, mine, tmp_pa
     assert all(word in first.stdout for word in ("gcn", "mlp", "rnd", "fgsm", "weighted", "white-box"))
     assert "22 jobs done, 0 were there already" in first.stderr
     advised = shlex.split(first.stderr.split("as a page: grb ")[1].splitlines()[0])
-    page = grb(*advised[:-1], tmp_path / "page.html")
+    page = grb(*advised, "-o", tmp_path / "page.html")
     assert page.exit_code == 0 and (tmp_path / "page.html").exists(), page.stderr
     again = grb(*arguments)
     assert "0 jobs done, 22 were there already" in again.stderr and again.stdout == first.stdout

@@ -295,12 +295,27 @@ def test_versions_of_a_perturbation_never_share_a_cell(grb, tmp_path):
     assert "runs of a under NoEdges" in told and "--where perturbation_version=" in told
 
 
-def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path):
+def test_runs_of_an_earlier_version_are_refused_in_a_sentence(grb, tmp_path):
+    store, job = Store(tmp_path / "store"), Job("profile", Spec("gcn"), DataRef("a", "f"))
+    store.write(Record(job.key, job, {"dataset": "a", "perturbation": "-", "auroc": 0.9}, {}, {}))
+    assert "1 profiling runs of" in refusal(grb("taxonomy", "analyse", store.path))
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ([], "AUROC in % of the unperturbed dataset's"),
+        (["--format", "csv"], "dataset,group,AUROC,NodeDeg,NoEdges"),
+        (["--against", "attacks"], "AUROC lost: features"),
+        (["--json"], '"log2_ratio"'),
+    ],
+)
+def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path, options, shown):
     code = (
         "import sys\n"
         "from grb.cli.app import app\n"
         "try:\n"
-        f"    app(['taxonomy', 'analyse', {str(mixed.path)!r}, '--where', 'epochs=300', '--n-bootstrap', '9'])\n"
+        f"    app(['taxonomy', 'analyse', {str(mixed.path)!r}, '--where', 'epochs=300', '--n-bootstrap', '9', *{options!r}])\n"
         "except SystemExit as end:\n"
         "    assert not end.code, end.code\n"
         "assert 'torch' not in sys.modules\n"
@@ -308,4 +323,4 @@ def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name not in ("GRB_DATA", "GRB_HOME")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "AUROC in % of the unperturbed dataset's" in done.stdout
+    assert shown in done.stdout

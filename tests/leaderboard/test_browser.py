@@ -375,13 +375,13 @@ def test_downloads_hold_what_the_command_exports(open_page, address, boards):
     name, text = saved(page, "#csv")
     assert name == "alpha-injection-alpha.csv"
     expected = {
-        (row["mode"], row["attack"], row["knowledge"], row["defense"]): row
+        (row["difficulty"], row["attack"], row["knowledge"], row["defense"]): row
         for row in csv.DictReader(io.StringIO(export.to_csv(export.cell_rows(boards[0]))))
     }
     found = list(csv.DictReader(io.StringIO(text)))
     assert len(found) == len(expected)
     for row in found:
-        own = expected[row["mode"], row["attack"], row["knowledge"], row["defense"]]
+        own = expected[row["difficulty"], row["attack"], row["knowledge"], row["defense"]]
         assert list(row) == list(own)
         for label, value in row.items():
             same = value == own[label] or float(value) == pytest.approx(float(own[label]), rel=2e-4, abs=1e-6)

@@ -9,7 +9,7 @@ from typing import Any
 from grb.attack.base import Attack, without_paper_names
 from grb.attack.injection.base import Limits
 from grb.attack.modification.base import Limits as EdgeLimits
-from grb.catalogue import canonical, preset, resolve
+from grb.catalogue import preset, resolve
 from grb.dataset import Dataset, synthetic_graphs
 from grb.dataset.sources import SOURCES
 from grb.errors import DataError, UnknownName
@@ -24,7 +24,7 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
 
     ``iterations`` and ``step`` are understood by every iterative attack, whatever its own names for them are.
     """
-    maker = resolve("attack", name if ":" in name else canonical("attack", name))
+    maker = resolve("attack", name)
     accepted = inspect.signature(maker).parameters
     # an attack's own preset, such as SPEIT's "kddcup", comes with its own step and iterations
     ours = changes.get("preset", "grb") == "grb" and scenario_of(maker) == "injection"

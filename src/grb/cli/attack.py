@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.catalogue import canonical, resolve
+from grb.catalogue import resolve, spelling
 from grb.cli import attack_report, jobs, output
 from grb.cli.eval import check_model, dataset_title, on_split, trained_on
 from grb.cli.options import (
@@ -31,7 +31,6 @@ from grb.cli.options import (
     use_machine,
 )
 from grb.errors import DataError
-from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -138,7 +137,7 @@ def attack(
 
     check_counts(threads=threads)
     listed, changes, allowed = chosen_seeds(seed, seeds), settings_of(params, "--param"), settings_of(limits, "--limit")
-    chosen = list(dict.fromkeys(name if is_import_path(name) else canonical("attack", name) for name in attacks))
+    chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
     alone = surrogate is not None and dataset is not None and written is not None  # a submission: nobody to score
     roles = _roles(model, surrogate, victim or [], alone=alone)
     use_machine(threads)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from grb import catalogue
 from grb.cli.ls import ABSENT, STATISTICS, where
-from grb.dataset import registry
 from grb.dataset.sources import SOURCES
 from grb.documentation import argument_docs
 from grb.errors import DataError

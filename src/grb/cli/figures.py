@@ -12,7 +12,7 @@ import typer
 from grb.cli import output
 from grb.cli.leaderboard import boards_at
 from grb.cli.options import Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError, GRBError, UnknownName
 from grb.names import is_import_path
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def figures(
             try:
                 for part, figure in FIGURES[name](result, _mode(result.board, difficulty)):
                     made.append(_save(figure, written / f"{slug(title)}-{part}.{kind}", dpi, as_json))
-            except DataError as error:
+            except GRBError as error:  # a dataset that is not on this machine is no reason to draw nothing
                 skipped.append({"figure": name, "board": title, "reason": str(error)})
     if as_json:
         output.print_json({"files": [str(path) for path in made], "skipped": skipped})

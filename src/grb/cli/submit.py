@@ -109,14 +109,19 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
     from grb.pipeline.recipe import read_recipe, recipe_from_dict
     from grb.pipeline.results import studies
 
-    name = None if named is None else read_recipe(named).name
-    for info in studies(store):
+    known = studies(store)
+    name = named
+    if named is not None and named not in {info.name for info in known}:
+        name = read_recipe(named).name
+    for info in known:
         fits = (info.dataset.name, info.scenario) == (card.dataset, card.scenario) and info.objective == "evasion"
         if info.name == name or (name is None and fits):
             return recipe_from_dict(info.recipe)
-    what = f"recipe '{name}'" if name else f"{card.scenario} on '{card.dataset}'"
+    if named is not None:
+        return read_recipe(named)
     raise DataError(
-        f"{store.path} has no results of {what} that {card.label} could meet; run it first: grb run RECIPE --store {store.path}"
+        f"{store.path} has no results of {card.scenario} on '{card.dataset}' that {card.label} could meet; "
+        f"run them first: grb run RECIPE --store {store.path}"
     )
 
 

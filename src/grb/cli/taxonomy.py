@@ -291,7 +291,7 @@ def _against_attacks(
 ) -> None:
     from grb.catalogue import canonical
     from grb.cli import taxonomy_views
-    from grb.dataset import DIFFICULTIES
+    from grb.dataset.registry import DIFFICULTIES
     from grb.pipeline import Store
     from grb.taxonomy.attack_sensitivity import attack_sensitivity
 

@@ -33,9 +33,9 @@ class Settings:
     patience: int = 200
 
     def __post_init__(self) -> None:
-        lr: Any = self.lr
-        if isinstance(lr, bool | str) or not 0 < lr < math.inf:
-            raise DataError(f"lr is {lr}, but a finite number above 0 is needed, for instance 0.01")
+        lr: Any = self.lr  # a recipe may hold anything
+        if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < math.inf:
+            raise DataError(f"lr is {self.lr}, but a finite number above 0 is needed, for instance 0.01")
         for name in ("epochs", "patience"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from grb.attack.build import build_attack, default_threat_model, steps_of
-from grb.catalogue import canonical, resolve
+from grb.catalogue import resolve, spelling
 from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import DatasetInfo
 from grb.model.build import build
-from grb.names import ModelName, is_import_path
+from grb.names import ModelName
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
@@ -417,7 +417,7 @@ class Planner:
 
 
 def _attack(spec: Spec) -> Spec:
-    return spec if is_import_path(spec.name) else replace(spec, name=canonical("attack", spec.name))
+    return replace(spec, name=spelling("attack", spec.name))
 
 
 def _version(parts: Iterable[Any]) -> int:

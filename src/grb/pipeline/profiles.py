@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from grb.catalogue import canonical, resolve
+from grb.catalogue import canonical, resolve, spelling
 from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.errors import DataError
 from grb.model.profiling import ProfilingConfig, build_profiler
@@ -73,7 +73,7 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> li
     chains: list[tuple[Spec, ...]] = [(), *((spec,) for spec in _perturbations(asked.perturbations, dataset))]
     made = []
     for model in asked.models:
-        name = model if ":" in model else canonical("profiler", model)
+        name = spelling("profiler", model)
         spec = Spec(name, {key: value for key, value in asked.training.items() if value is not None})
         method = profiling_method(spec, dataset)
         _check_model(method, dataset)
