@@ -280,7 +280,7 @@ def test_trainings_of_different_length_never_share_a_cell(grb, grb_json, mixed):
 
 def test_an_exported_table_of_mixed_runs_is_refused_too(grb, mixed, tmp_path):
     for name in ("runs.csv", "runs.jsonl"):
-        assert grb("store", "export", mixed.path, "-o", tmp_path / name).exit_code == 0
+        assert grb("store", "copy", mixed.path, tmp_path / name).exit_code == 0
         assert "--where epochs=300" in refusal(grb("taxonomy", "analyse", tmp_path / name))
         done = grb("taxonomy", "analyse", tmp_path / name, "--where", "epochs=300", *FEW)
         assert done.exit_code == 0, done.stderr

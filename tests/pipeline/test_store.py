@@ -275,7 +275,7 @@ def test_a_moved_store_is_the_same_store(store: Store, tmp_path: Path) -> None:
     assert list(moved.keys()) == list(store.keys()) and moved.verify() == []
 
 
-@pytest.mark.parametrize(("step", "advice"), [(1, "update grb"), (-1, "run its recipes again with a new --store")])
+@pytest.mark.parametrize(("step", "advice"), [(1, "update grb"), (-1, "run the recipes again with a new store")])
 def test_a_store_of_another_version_is_left_alone(own: Store, step: int, advice: str) -> None:
     own.write(record())
     (own.path / "store.json").write_text(json.dumps({"format": FORMAT + step}))

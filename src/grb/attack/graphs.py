@@ -22,6 +22,7 @@ class Note(str):
     values: Mapping[str, int]
 
     def __new__(cls, template: str, **values: int) -> Note:
+        """Fill the template with the values."""
         made = super().__new__(cls, template.format(**values) if values else template)
         made.template, made.values = template, values
         return made

@@ -44,6 +44,7 @@ class Verbs(TyperGroup):
     """Every refusal is one sentence on stderr and an exit code; a traceback is shown only if asked for."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run the command; every refusal becomes one sentence and an exit code."""
         given, debug, data_dir = _general(list(sys.argv[1:] if args is None else args))
         options["standalone_mode"] = False
         try:
@@ -70,6 +71,7 @@ class Verbs(TyperGroup):
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
+        """Call the verb; an interrupt and a closed pipe end it quietly."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -106,15 +108,15 @@ def _searching(data_dir: str | None) -> Iterator[None]:
         return
     if not data_dir or not os.path.isdir(data_dir):
         raise DataError(f"--data-dir is '{data_dir}', but a directory is needed")
-    before = os.environ.get("GRB_DATA")
-    os.environ["GRB_DATA"] = os.pathsep.join([os.path.abspath(data_dir), *([before] if before else [])])
+    before = os.environ.get("GRB_DATA_DIR")
+    os.environ["GRB_DATA_DIR"] = os.path.abspath(data_dir)
     try:
         yield
     finally:
         if before is None:
-            del os.environ["GRB_DATA"]
+            del os.environ["GRB_DATA_DIR"]
         else:
-            os.environ["GRB_DATA"] = before
+            os.environ["GRB_DATA_DIR"] = before
 
 
 def _sentence(error: Exception) -> str | None:

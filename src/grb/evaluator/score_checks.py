@@ -117,6 +117,7 @@ def _noise(a: _Measured, b: _Measured) -> float:
 
 
 def at(where: str) -> str:
+    """The position in front of a sentence; nothing if it is not known."""
     return f"{where}: " if where else ""
 
 

@@ -104,6 +104,7 @@ def read_card(path: str | os.PathLike[str]) -> Card:
 
 
 def parse_card(text: str) -> Card:
+    """A card from YAML or JSON text with a strict schema."""
     return card_from(parse_mapping(text, "the card"))
 
 

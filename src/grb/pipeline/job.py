@@ -37,9 +37,11 @@ class DataRef:
     split: int | None = None
 
     def with_edit(self, key: str) -> DataRef:
+        """The data with one more edit at the end of its chain."""
         return replace(self, chain=(*self.chain, key))
 
     def perturbed(self, spec: Spec) -> DataRef:
+        """The data with one more perturbation at the end of its chain."""
         return replace(self, chain=(*self.chain, spec))
 
     @property
@@ -49,6 +51,7 @@ class DataRef:
 
     @property
     def perturbations(self) -> tuple[Spec, ...]:
+        """Perturbations in the chain."""
         return tuple(link for link in self.chain if isinstance(link, Spec))
 
 
@@ -119,6 +122,7 @@ class Job:
         return f"{self.kind} {self.title or self.spec.label} on {where}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:
+        """Everything that the key depends on, as JSON holds it."""
         return {
             "format": FORMAT,
             "kind": self.kind,

@@ -206,6 +206,7 @@ class Planner:
             self.training["train_mode"] = recipe.train_mode
 
     def add(self, job: Job) -> str:
+        """Add a job to the plan and return its key."""
         self.jobs[job.key] = job
         return job.key
 
@@ -230,6 +231,7 @@ class Planner:
         }
 
     def defenses(self) -> list[Spec]:
+        """Every victim of the recipe once, the baselines among them."""
         given = [*self.recipe.defenses, *map(Spec, BASELINES)]
         return list({spec.label: spec for spec in map(self.model, given)}.values())
 
@@ -249,9 +251,11 @@ class Planner:
         ]
 
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
+        """Keys of submitted models by name; each was trained once, outside."""
         return {(card.label, 0): self.add(job) for job, card in joined if card.kind == "defense"}
 
     def submitted_attacks(self, joined: Iterable[tuple[Job, Card]], victims: Victims) -> Iterator[_Score]:
+        """Scores of every victim under every submitted edit."""
         for job, card in joined:
             if card.kind == "attack":
                 edit = self.add(job)
@@ -267,6 +271,7 @@ class Planner:
         return [*swept] or [None]
 
     def fit(self, spec: Spec, seed: int, edit: str | None = None) -> str:
+        """Plan a training: on the clean graph, or under poisoning on the attacked one."""
         whole, method, version = self.method("fit", spec)
         extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
         data = self.data if edit is None else self.data.with_edit(edit)
@@ -299,6 +304,7 @@ class Planner:
         return found
 
     def check_objective(self, spec: Spec) -> None:
+        """Refuse an attack that poisons training data in a recipe whose victims are trained before it."""
         wanted = str(getattr(resolve("attack", spec.name), "objective", "evasion"))
         if wanted == "poisoning" and self.recipe.objective != "poisoning":
             raise DataError(
@@ -309,6 +315,7 @@ class Planner:
     # scores
 
     def clean(self, victims: Victims) -> Iterator[_Score]:
+        """Every victim on the clean graph."""
         for (defense, _), model in victims.items():
             key = self.score(model, None, None, defense)
             yield _Score(key, (0, "", "", model), clean=True, measurements=len(self.modes))
@@ -368,6 +375,7 @@ class Planner:
         }
 
     def white_box(self, victims: Victims) -> Iterator[_Score]:
+        """Every victim under edits that were made with its own gradients."""
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
             for spec in map(_attack, self.recipe.white_box):
                 for (defense, _), victim in victims.items():
@@ -411,6 +419,7 @@ class Planner:
         return {"metrics": list(self.recipe.metrics)} if self.recipe.metrics else {}
 
     def score(self, model: str, edit: str | None, mode: str | None, title: str) -> str:
+        """Plan a score and return its key."""
         data = self.data if edit is None else self.data.with_edit(edit)
         own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
         return self.add(Job("score", Spec("score"), data, **own, **self.common))

@@ -32,6 +32,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
+        """Whether the recomputed result is the recorded one."""
         return not self.difference
 
 

@@ -62,6 +62,7 @@ class LRUCache(Generic[Value]):
         self.values: OrderedDict[Hashable, Value] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key, made if it is not remembered."""
         if key in self.values:
             self.values.move_to_end(key)
         else:
