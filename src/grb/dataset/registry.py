@@ -222,9 +222,10 @@ def home() -> Path:
 
 
 def roots(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Directories searched for datasets, in order: the argument, ``$GRB_DATA``, the cache."""
+    """Directories searched for datasets, in order: the argument or ``$GRB_DATA_DIR``, ``$GRB_DATA``, the cache."""
+    data_dir = data_dir or os.environ.get("GRB_DATA_DIR")
     listed = [Path(part).expanduser() for part in os.environ.get("GRB_DATA", "").split(os.pathsep) if part]
-    first = [] if data_dir is None else [Path(data_dir).expanduser()]
+    first = [Path(data_dir).expanduser()] if data_dir else []
     return [*first, *listed, home() / "data"]
 
 
@@ -236,12 +237,12 @@ def offline() -> bool:
 def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Collection[str] = FILES) -> Path:
     """Directory of a dataset (a file for datasets made of one npz file of arrays); a missing one is refused with a remedy.
 
-    GRB datasets are looked for as ``<root>/GRB/<name>``, ``<root>/<name>``, a root of that name and, for ``data_dir``
-    alone, the directory itself; others by the place of their raw files below a root.
+    GRB datasets are looked for as ``<root>/GRB/<name>``, ``<root>/<name>`` and, for ``data_dir`` alone, the directory
+    itself; others by the place of their raw files below a root.
 
     Args:
         name: A dataset of the catalogue.
-        data_dir: Directory to search before ``$GRB_DATA`` and the cache.
+        data_dir: Directory to search before ``$GRB_DATA`` and the cache; ``$GRB_DATA_DIR`` if not given.
         files: Files that the directory of a GRB dataset must have.
     """
     name = canonical("dataset", name)
@@ -250,9 +251,8 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Co
         places = [_raw_place(root, SOURCES[name]) for root in searched]
     else:
         places = [place for root in searched for place in (root / "GRB" / name, root / name)]
-        places += [root for root in searched if root.name == name]
-        if data_dir is not None:
-            places.insert(0, Path(data_dir).expanduser())
+        if data_dir or os.environ.get("GRB_DATA_DIR"):
+            places.insert(0, searched[0])
     incomplete = ""
     for place in places:
         missing = _missing(place, name, files)
