@@ -1,6 +1,6 @@
 """How long is the way of a score? Functions, files and changes of package from ``grb reproduce`` to the HTML page.
 
-Traces the parent process of ``grb reproduce synth-tiny --quick`` and of ``grb leaderboard --format html`` on its store: distinct
+Traces the parent of ``grb reproduce synth-tiny --quick`` and of ``grb leaderboard --format html`` on its store: distinct
 functions of grb that are called (comprehensions and class bodies do not count), their files, and distinct calls that lead from
 one package to another. The second row is the same with a plan that was made before.
 
