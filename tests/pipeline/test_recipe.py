@@ -11,7 +11,7 @@ from grb.catalogue import preset
 from grb.defense import build_defense
 from grb.errors import DataError, GRBError, UnknownName
 from grb.pipeline import Recipe, Spec, read_recipe, recipe_names
-from grb.pipeline.recipe import MAX_BYTES, parse_recipe
+from grb.pipeline.recipe import MAX_BYTES, parse_recipe, recipe_from_dict
 from grb.threat import injection_table
 
 GRB_DATASETS = ("grb-cora", "grb-citeseer", "grb-flickr", "grb-reddit", "grb-aminer")
