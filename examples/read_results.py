@@ -1,6 +1,6 @@
 """Read a table of results with pandas (pip install pandas; grb does without it) and ask it your own question.
 
-The table is what `grb store export results --recipe grb-cora -o scores.csv` writes; without one, that of docs/results.
+The table is what `grb store copy results scores.csv --recipe grb-cora` writes; without one, that of docs/results.
 """
 
 import sys

@@ -28,7 +28,8 @@ CODES = """
 | 130 | interrupted |
 
 Results go to stdout, everything else to stderr. `--json` makes stdout JSON, for every verb. `--debug`, anywhere on the line,
-or `GRB_DEBUG=1` shows the traceback behind a refusal.
+or `GRB_DEBUG=1` shows the traceback behind a refusal. `--data-dir DIR`, anywhere on the line, is searched for datasets before
+`GRB_DATA`. `grb reproduce` is `grb run` under the paper's word.
 """
 
 
@@ -51,8 +52,8 @@ def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def examples(command: Any) -> list[str]:
     """The examples of a verb's help, without the remarks behind them.
 
-    >>> examples(dict(verbs())["grb data path"])
-    ['grb store gc results --dry-run']
+    >>> examples(dict(verbs())["grb doctor"])
+    ['grb doctor']
     """
     found = re.findall(r"^ *(?:.*\$\()?(grb [^)\n]*)", command.help or "", re.MULTILINE)
     return [re.split(r"\s{2,}", line)[0] for line in found]

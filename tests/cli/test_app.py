@@ -167,5 +167,5 @@ def test_the_data_directory_may_stand_anywhere_and_is_searched_first(grb, tmp_pa
     after = [grb("info", "grb-cora", "--path", f"--data-dir={tmp_path}")]
     for done in (*before, *after):
         assert done.exit_code == 2 and f"searched {tmp_path}, elsewhere" in done.stderr
-    assert os.environ["GRB_DATA"] == "elsewhere"
+    assert "GRB_DATA_DIR" not in os.environ
     assert "--data-dir is 'nowhere', but a directory is needed" in grb("ls", "--data-dir", "nowhere").stderr

@@ -12,7 +12,7 @@ from grb import GraphEdit, api, attack, evaluate, load_dataset, load_model, save
 from grb.cli.attack_report import expected_steps
 from grb.cli.progress import ProgressReporter
 from grb.errors import BudgetError
-from grb.pipeline import DataRef, Job, Spec, worker
+from grb.pipeline import DataRef, Job, Spec, Store, worker
 from grb.threat import Injection
 
 from .conftest import refusal
@@ -83,6 +83,31 @@ def test_a_surrogate_is_trained_and_the_victims_are_scored(grb, checkpoints):
     edit = api.run_attack("pgd", surrogate, dataset, iterations=3, knowledge="transfer")
     assert result["runs"][0]["victims"][1]["attacked"] == evaluate(load_model(checkpoints[1]), dataset, edit)["full"]
     assert "synth-tiny (synthetic), transfer from gcn: accuracy in %" in grb(*arguments).stdout
+
+
+def test_running_again_in_a_store_resumes(grb_json, checkpoints, tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    arguments = ("attack", "fgsm", "--model", checkpoints[0], *QUICK, "--seeds", 2, "--store", store)
+    first = grb_json(*arguments)
+    monkeypatch.setattr(worker, "run_attack", lambda *args, **options: pytest.fail("attacked again"))
+    assert grb_json(*arguments) == first
+    (fit,) = [record for record in Store(store).records() if record.job.kind == "fit"]
+    assert Store(store).find(fit, "weights").read_bytes() == checkpoints[0].read_bytes()
+    assert (fit.job.spec.name, fit.result["title"]) == ("file", "gcn0")
+
+
+def test_the_code_that_a_model_file_names_is_not_imported(grb, tmp_path):
+    model = train("gcn", load_dataset("synth-tiny"), epochs=1)
+    model.name = "os:system"
+    file = save_model(model, tmp_path / "evil.safetensors", dataset="synth-tiny")
+    done = grb("attack", "rnd", "--model", file)
+    assert done.exit_code == 2 and "names code 'os:system'" in refusal(done)
+
+
+def test_records_of_files_are_not_computed_again(grb, checkpoints, tmp_path):
+    assert grb("attack", "rnd", "--model", checkpoints[0], "--store", tmp_path / "store").exit_code == 0
+    done = grb("store", "verify", tmp_path / "store", "--rerun", 5)
+    assert done.exit_code == 0 and "3/3 equal again" in done.stderr
 
 
 def test_a_saved_model_may_be_the_surrogate(grb_json, checkpoints):
@@ -222,7 +247,7 @@ def test_an_edit_can_be_made_from_a_surrogate_alone(grb, tmp_path):
     edit, meta = GraphEdit.load_with_meta(path)
     assert edit.num_new == Injection.preset("synth-tiny", "full").nodes and meta["knowledge"] == "transfer"
     advice = done.stderr.splitlines()[-1]
-    assert advice == f"to submit it: write the card my attack.yaml beside it, then grb submit check '{path}'"
+    assert advice == f"to submit it: write the card my attack.yaml beside it, then grb submit '{path}' --check"
     path.with_suffix(".yaml").write_text("name: mine\nkind: attack\ndataset: synth-tiny")
     checked = grb(*shlex.split(advice.partition("then grb ")[2]))
     assert checked.exit_code == 0 and "a valid attack on synth-tiny" in checked.stdout

@@ -35,17 +35,17 @@ def impostor(tmp_path):
 
 
 def test_path_of_an_embedded_dataset_says_so(grb, grb_json):
-    assert "embedded" in grb("data", "path", "synth-tiny").stdout
-    assert grb_json("data", "path", "synth-tiny") == {"name": "synth-tiny", "embedded": True, "path": None}
+    assert "embedded" in grb("info", "synth-tiny", "--path").stdout
+    assert grb_json("info", "synth-tiny", "--path") == {"name": "synth-tiny", "embedded": True, "path": None}
 
 
 def test_path_is_the_directory_and_nothing_else(grb, impostor):
-    assert grb("data", "path", "grb-cora", "--data-dir", impostor).stdout == f"{impostor}\n"
+    assert grb("info", "grb-cora", "--data-dir", impostor, "--path").stdout == f"{impostor}\n"
 
 
 def test_path_of_an_absent_dataset_says_what_to_do(grb, monkeypatch, tmp_path):
     monkeypatch.setenv("GRB_DATA", str(tmp_path))
-    done = grb("data", "path", "grb-cora")
+    done = grb("info", "grb-cora", "--path")
     assert done.exit_code == 2
     assert refusal(done).startswith("dataset 'grb-cora' is not on this machine")
 
@@ -63,7 +63,7 @@ def test_embedded_datasets_are_checked(grb_json):
 def test_the_old_verb_names_the_new_one(grb):
     done = grb("data", "verify", "grb-cora", "--data-dir", "anywhere")
     assert done.exit_code == 2
-    assert refusal(done).startswith("`grb data verify` is part of `grb data check` now")
+    assert refusal(done).startswith("`grb data verify` is part of `grb data check DATASET` now")
     assert "verify" not in grb("data", "--help").stdout
 
 

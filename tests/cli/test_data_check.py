@@ -107,7 +107,7 @@ def test_an_attack_on_custom_data_says_that_its_limits_are_inferred(grb, mine, t
     weights = tmp_path / "model.safetensors"
     clean = tmp_path / "clean"
     assert grb("data", "check", mine, "--missing", "zero", "-o", clean).exit_code == 0
-    done = grb("train", "gcn", "--dataset", clean, "--epochs", "2", "--save", weights)
+    done = grb("train", "gcn", "--dataset", clean, "--param", "epochs=2", "-o", weights)
     assert done.exit_code == 0, done.stderr
     done = grb("attack", "rnd", "--model", weights, "--dataset", clean)
     assert done.exit_code == 0, done.stderr

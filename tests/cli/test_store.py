@@ -58,11 +58,10 @@ def test_ls_counts_and_lists(grb, grb_json, filled):
     ("arguments", "words"),
     [
         (["ls", "nowhere"], "no store nowhere"),
-        (["gc", "nowhere"], "no store nowhere"),
         (["verify", "nowhere"], "no store nowhere"),
-        (["export", "nowhere"], "no store nowhere"),
+        (["copy", "nowhere", "x.zip"], "no store nowhere"),
         (["verify", "nowhere.zip"], "no bundle nowhere.zip"),
-        (["import", "nowhere.zip", "--store", "s"], "no bundle nowhere.zip"),
+        (["copy", "nowhere.zip", "s"], "no bundle nowhere.zip"),
         (["ls", "."], "neither a store nor empty"),
     ],
 )
@@ -80,25 +79,22 @@ def test_unknown_kinds_are_refused(grb, filled):
 
 def test_a_damaged_record_is_exit_code_3(grb, own):
     a_record(own).write_text("{torn")
-    for command in ("ls", "gc"):
-        done = grb("store", command, own)
-        assert done.exit_code == 3 and "damaged" in refusal(done)
-
-
-# gc
-
-
-def test_gc_removes_only_garbage_and_can_be_asked_first(grb, grb_json, own):
-    lost = own / "objects" / "ab.npz.part"
-    lost.write_text("half")
-    os.utime(lost, (time.time() - STALE_SECONDS - 10,) * 2)
-    assert grb_json("store", "gc", own, "--dry-run") == {"files": 1, "bytes": 4, "removed": False} and lost.exists()
-    assert grb_json("store", "gc", own) == {"files": 1, "bytes": 4, "removed": True} and not lost.exists()
-    assert grb("store", "verify", own).exit_code == 0
-    assert "0 files" in grb("store", "gc", own).stderr
+    done = grb("store", "ls", own)
+    assert done.exit_code == 3 and "damaged" in refusal(done)
 
 
 # verify
+
+
+def test_unused_files_are_found_and_removed_if_asked_for(grb, grb_json, own):
+    lost = own / "objects" / "ab.npz.part"
+    lost.write_text("half")
+    os.utime(lost, (time.time() - STALE_SECONDS - 10,) * 2)
+    unused = {"files": 1, "bytes": 4, "removed": False}
+    assert grb_json("store", "verify", own)["unused"] == unused and lost.exists()
+    assert "1 files, 0.0 MB are unused; --clean removes them" in grb("store", "verify", own).stderr
+    assert grb_json("store", "verify", own, "--clean")["unused"] == {**unused, "removed": True} and not lost.exists()
+    assert grb_json("store", "verify", own)["unused"]["files"] == 0
 
 
 def test_verify_computes_again(grb_json, filled):
@@ -152,11 +148,11 @@ def test_code_is_imported_only_if_trusted(grb, tmp_path):
 
 def test_a_bundle_is_verified_and_taken_in_elsewhere(grb, grb_json, filled, tmp_path):
     bundle = tmp_path / "bundle.zip"
-    written = grb_json("store", "export", filled, "-o", bundle)
-    assert written == {"file": str(bundle), "records": 23, "bytes": bundle.stat().st_size}
+    written = grb_json("store", "copy", filled, bundle)
+    assert written == {"target": str(bundle), "records": 23, "bytes": bundle.stat().st_size}
     assert grb_json("store", "verify", bundle, "--rerun", "1")["records"] == 23
-    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 23
-    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 0
+    assert grb_json("store", "copy", bundle, tmp_path / "new")["records"] == 23
+    assert grb_json("store", "copy", bundle, tmp_path / "new")["records"] == 0
     assert grb("store", "verify", tmp_path / "new").exit_code == 0
 
 
@@ -165,9 +161,9 @@ def test_a_bundle_of_one_recipe(grb, grb_json, own, tmp_path):
     assert smaller is not None
     Store(own).write(smaller)
     bundle = tmp_path / "bundle.zip"
-    count = grb_json("store", "export", own, "-o", bundle, "--recipe", "smaller")["records"]
+    count = grb_json("store", "copy", own, bundle, "--recipe", "smaller")["records"]
     assert 10 < count < 22 and grb_json("store", "verify", bundle)["problems"] == []
-    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == count
+    assert grb_json("store", "copy", bundle, tmp_path / "new")["records"] == count
     shown = grb_json("leaderboard", tmp_path / "new")["boards"]  # a bundle knows its boards
     assert [(board["meta"]["recipe"], board["meta"]["measured"]) for board in shown] == [("smaller", 6)]
 
@@ -176,12 +172,12 @@ def test_a_spoilt_bundle_is_not_taken_in(grb, filled, own, tmp_path):
     store = Store(own)
     record = next(record for record in store.records() if record.job.kind == "fit")
     bundle = tmp_path / "bundle.zip"
-    assert grb("store", "export", own, "-o", bundle).exit_code == 0
+    assert grb("store", "copy", own, bundle).exit_code == 0
     data = bundle.read_bytes()
     name = f"{record.objects['weights']['sha256']}.safetensors".encode()
     bundle.write_bytes(data.replace(name, name[:10] + b"0" * 4 + name[14:]))
-    done = grb("store", "import", bundle, "--store", tmp_path / "new")
-    assert done.exit_code == 3 and "is not taken in" in refusal(done) and not (tmp_path / "new").exists()
+    done = grb("store", "copy", bundle, tmp_path / "new")
+    assert done.exit_code == 3 and "is not copied" in refusal(done) and not (tmp_path / "new").exists()
 
 
 # tables
@@ -191,7 +187,7 @@ def test_a_spoilt_bundle_is_not_taken_in(grb, filled, own, tmp_path):
 def test_scores_are_exported_as_tables(grb_json, filled, tmp_path, suffix):
     path = tmp_path / f"scores{suffix}"
     # clean 2 x all four difficulties of which one was asked for; rnd, fgsm x 2 repeats x 2 victims; 2 white-box
-    assert grb_json("store", "export", filled, "--recipe", "tiny", "-o", path)["records"] == 12
+    assert grb_json("store", "copy", filled, path, "--recipe", "tiny")["records"] == 12
     text = path.read_text()
     if suffix == ".csv":
         rows = list(csv.DictReader(text.splitlines()))
@@ -209,12 +205,12 @@ def test_scores_are_exported_as_tables(grb_json, filled, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "scores.csv"], "a table needs --recipe"),
-        (["-o", "scores.xls", "--recipe", "tiny"], ".zip, .csv, .json or .jsonl is needed"),
-        (["-o", "scores.csv", "--recipe", "synth-tiny"], "has no scores of recipe 'synth-tiny'; it has tiny"),
+        (["scores.csv"], "a table needs --recipe"),
+        (["scores.xls", "--recipe", "tiny"], ".zip, .csv, .json or .jsonl is needed"),
+        (["scores.csv", "--recipe", "synth-tiny"], "has no study 'synth-tiny'"),
     ],
 )
 def test_no_other_exports(grb, filled, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
-    done = grb("store", "export", filled, *options)
-    assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / options[1]).exists()
+    done = grb("store", "copy", filled, *options)
+    assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / options[0]).exists()

@@ -70,15 +70,15 @@ def test_only_regular_files_are_read(grb, sent, tmp_path):
         os.mkfifo(tmp_path / name)
     edit, weights, text, values, bundle, runs = (tmp_path / name for name in names)
     for command in (
-        ("submit", "check", edit, "--card", sent["attack"].with_suffix(".yaml")),
-        ("submit", "check", weights, "--card", sent["defense"].with_suffix(".yaml")),
-        ("submit", "check", edit, "--card", sent["attack"].with_suffix(".yaml"), "--fix", tmp_path / "fixed.npz"),
-        ("submit", "check", sent["attack"], "--card", text),
-        ("submit", "check", sent["attack"], "--card", "/dev/zero"),
+        ("submit", edit, "--check", "--card", sent["attack"].with_suffix(".yaml")),
+        ("submit", weights, "--check", "--card", sent["defense"].with_suffix(".yaml")),
+        ("submit", edit, "--check", "--card", sent["attack"].with_suffix(".yaml"), "--fix", tmp_path / "fixed.npz"),
+        ("submit", sent["attack"], "--check", "--card", text),
+        ("submit", sent["attack"], "--check", "--card", "/dev/zero"),
         ("run", text, "--plan"),
         ("leaderboard", values),
         ("leaderboard", values, "--format", "html", "--taxonomy", values),
-        ("store", "import", bundle, "--store", tmp_path / "store"),
+        ("store", "copy", bundle, tmp_path / "store"),
         ("taxonomy", "analyse", runs),
     ):
         with within(20):
@@ -89,7 +89,7 @@ def test_only_regular_files_are_read(grb, sent, tmp_path):
 @pytest.mark.parametrize("kind", ["attack", "defense"])
 def test_a_store_with_a_submission_is_planned_and_run_as_before(grb, mine, place, sent, kind):
     for _ in range(2):  # again is no harm
-        added = grb("submit", "add", sent[kind], "--recipe", mine, "--store", place, "--workers", "1")
+        added = grb("submit", sent[kind], "--recipe", mine, "--store", place, "--workers", "1")
         assert added.exit_code == 0, added.stderr
         assert "mine (submitted)" in added.stdout and "mine (submitted):" in added.stderr
     planned = grb("run", mine, "--plan", "--store", place)
@@ -103,15 +103,15 @@ def test_the_variant_that_was_run_is_found(grb, mine, sent, tmp_path):
     recipe.write_text(f"{mine.read_text()}\nquick: {{training: {{epochs: 1}}}}\n")
     store = Store(tmp_path / "store")
     assert grb("run", recipe, "--quick", "--store", store.path, "--workers", "0").exit_code == 0
-    added = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1")
+    added = grb("submit", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1")
     assert added.exit_code == 0 and "2 jobs done" in added.stderr, added.stderr
     recipe.unlink()  # the store knows it by name
-    again = grb("submit", "add", sent["attack"], "--recipe", "mine", "--store", store.path, "--workers", "1")
+    again = grb("submit", sent["attack"], "--recipe", "mine", "--store", store.path, "--workers", "1")
     assert again.exit_code == 0 and "0 jobs done" in again.stderr, again.stderr
 
 
 def test_the_board_that_fits_is_found_without_its_recipe(grb, place, sent):
-    done = grb("submit", "add", sent["attack"], "--store", place, "--workers", "1")
+    done = grb("submit", sent["attack"], "--store", place, "--workers", "1")
     assert done.exit_code == 0 and "mine (submitted)" in done.stdout, done.stderr
 
 
@@ -119,8 +119,8 @@ def test_a_submission_that_no_board_fits_is_refused_and_not_kept(grb, place, tmp
     card = tmp_path / "card.yaml"
     card.write_text("name: mine\nkind: attack\ndataset: synth-tiny\nscenario: modification")
     nothing = GraphEdit(300).save(tmp_path / "edit.npz")
-    done = grb("submit", "add", nothing, "--card", card, "--store", place, "--workers", "1")
+    done = grb("submit", nothing, "--card", card, "--store", place, "--workers", "1")
     assert done.exit_code == 2 and "has no results of modification on 'synth-tiny'" in refusal(done)
     assert "grb run RECIPE" in done.stderr and not list(Store(place).submitted())
-    done = grb("submit", "add", nothing, "--card", card, "--store", place, "--recipe", "synth-cora-modification")
+    done = grb("submit", nothing, "--card", card, "--store", place, "--recipe", "synth-cora-modification")
     assert done.exit_code == 2 and "does not fit recipe 'synth-cora-modification'" in refusal(done)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from grb import api, evaluate, load_dataset, load_model, trainer
 from grb.defense.base import Training
 from grb.errors import DataError
+from grb.pipeline import Recipe, Spec, Store, plan_study
 
 from .conftest import refusal
 
@@ -61,6 +63,23 @@ def test_transductive_training_differs(grb_json):
         grb_json("train", "gcn", *TINY, "--train-mode", mode)["runs"][0] for mode in ("inductive", "transductive")
     )
     assert inductive["scores"] != other["scores"] or inductive["best_val_score"] != other["best_val_score"]
+
+
+def test_running_again_in_a_store_resumes_and_shares_the_jobs_of_recipes(grb, grb_json, tmp_path, monkeypatch):
+    arguments = ("train", "gcn", *TINY, "--seeds", "0-1", "--store", tmp_path / "store")
+    first = grb_json(*arguments)
+    monkeypatch.setattr(Training, "fit_with_history", lambda *args, **options: pytest.fail("trained again"))
+    assert grb_json(*arguments) == first
+    made = Recipe("mine", "synth-tiny", defenses=(Spec("gcn", {"epochs": 4}),), attacks=(Spec("rnd"),), victims=2)
+    planned = {key for key, job in plan_study(made).jobs.items() if job.spec == Spec("gcn", {"epochs": 4})}
+    assert planned == {record.key for record in Store(tmp_path / "store").records() if record.job.kind == "fit"}
+
+
+def test_without_a_store_nothing_is_left_behind(grb_json, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("GRB_HOME", str(tmp_path / "home"))
+    grb_json("train", "mlp", *TINY)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_run_is_saved_to_a_file(grb_json, tmp_path):

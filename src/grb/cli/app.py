@@ -108,15 +108,15 @@ def _searching(data_dir: str | None) -> Iterator[None]:
         return
     if not data_dir or not os.path.isdir(data_dir):
         raise DataError(f"--data-dir is '{data_dir}', but a directory is needed")
-    before = os.environ.get("GRB_DATA")
-    os.environ["GRB_DATA"] = os.pathsep.join([os.path.abspath(data_dir), *([before] if before else [])])
+    before = os.environ.get("GRB_DATA_DIR")
+    os.environ["GRB_DATA_DIR"] = os.path.abspath(data_dir)
     try:
         yield
     finally:
         if before is None:
-            del os.environ["GRB_DATA"]
+            del os.environ["GRB_DATA_DIR"]
         else:
-            os.environ["GRB_DATA"] = before
+            os.environ["GRB_DATA_DIR"] = before
 
 
 def _sentence(error: Exception) -> str | None:

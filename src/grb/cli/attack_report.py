@@ -248,7 +248,7 @@ def say_files(runs: Sequence[jobs.Run], *, submittable: bool) -> None:
     elif saved:
         output.say(f"saved {saved[0]} and its record {Path(saved[0]).with_suffix('.json').name}")
         if submittable:
-            card, command = Path(saved[0]).with_suffix(".yaml").name, shlex.join(["grb", "submit", "check", saved[0]])
+            card, command = Path(saved[0]).with_suffix(".yaml").name, shlex.join(["grb", "submit", saved[0], "--check"])
             output.say(f"to submit it: write the card {card} beside it, then {command}")
     if drawn:
         output.say(f"drew {', '.join(Path(path).name for path in drawn)} in {Path(drawn[0]).parent}")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --save`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --output`.")],
     edits: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --save`, each applied by itself."),
+        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --output`, each applied by itself."),
     ] = None,
     dataset: Annotated[
         str | None,
