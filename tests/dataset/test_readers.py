@@ -9,7 +9,7 @@ import torch
 
 from grb import catalogue
 from grb.dataset import Dataset, load_dataset, readers, registry
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.dataset.splits import Random
 from grb.errors import DataError, MissingDataset, MissingExtra
 from grb.graph import Graph

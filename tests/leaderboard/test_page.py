@@ -192,7 +192,7 @@ def test_the_data_are_the_boards_numbers():
         for place, metadata in zip(edits, own.metadata):
             assert data["edits"][place].get("attack") == (metadata["attack"][:KEY] if "attack" in metadata else None)
         if own.attack == "none":
-            assert drop is None and paper is None
+            assert drop is None and paper == [0.8, 0.005]
         elif not white:
             assert paper == [0.6125, 0.015]
 

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
 from grb.attack import AttackContext
+from grb.dataset import Dataset, load_dataset
 from grb.graph import Adjacency, Graph, GraphEdit
 from grb.model.base import GraphModel
 
@@ -356,3 +359,21 @@ class Nowhere(Linear):
 
     def forward(self, x: Tensor, op: Any) -> Tensor:
         return super().forward(x, op) * (1.0 if self.training else torch.nan)
+
+
+# datasets of the user's
+
+
+def tiny_again() -> Dataset:
+    known = load_dataset("synth-tiny")
+    return Dataset.from_arrays(known.graph.adj, known.graph.x, known.labels, name="tiny-again")
+
+
+def several_labels() -> Dataset:
+    """Nodes with several labels each, which the features give away."""
+    rng = np.random.default_rng(0)
+    n, classes = 120, 3
+    y = (rng.random((n, classes)) < 0.4).astype(np.float32)
+    x = np.hstack([y, rng.normal(0, 0.3, (n, 5))]).astype(np.float32)
+    upper = np.triu(rng.random((n, n)) < 0.03, 1)
+    return Dataset.from_arrays(sp.csr_matrix((upper | upper.T).astype(float)), x, y, name="several")

@@ -9,9 +9,8 @@ from typing import Any
 from grb.attack.base import Attack, without_paper_names
 from grb.attack.injection.base import Limits
 from grb.attack.modification.base import Limits as EdgeLimits
-from grb.catalogue import preset, resolve
-from grb.dataset import Dataset, synthetic_graphs
-from grb.dataset.sources import SOURCES
+from grb.catalogue import entries, preset, resolve
+from grb.dataset import Dataset
 from grb.errors import DataError, UnknownName
 from grb.threat import Injection, Modification, Threat, injection_table
 
@@ -96,8 +95,8 @@ def has_limits(dataset: str) -> bool:
 
 def of_graphs(dataset: str) -> bool:
     """Whether a dataset of the catalogue has graphs to classify."""
-    source = SOURCES.get(dataset)
-    return dataset == synthetic_graphs.NAME or (source is not None and source.task == "graph")
+    entry = entries("dataset").get(dataset)
+    return entry is not None and entry.group == "graphs"
 
 
 def graph_limits(scenario: str, dataset: Dataset) -> Threat:

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from grb import catalogue
+from grb._documentation import argument_docs
 from grb.cli.ls import ABSENT, STATISTICS, where
-from grb.dataset.sources import SOURCES
-from grb.documentation import argument_docs
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError
 
 if TYPE_CHECKING:

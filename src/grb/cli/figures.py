@@ -103,10 +103,10 @@ def figures(
     skipped: list[dict[str, str]] = []
     for result in results:
         title = str(result.board.meta.get("recipe") or result.board.dataset)
-        shown = _mode(result.board, difficulty)
+        targets = _mode(result.board, difficulty)
         for name in wanted if only else _suitable(result, wanted):
             try:
-                for part, figure in FIGURES[name](result, shown):
+                for part, figure in FIGURES[name](result, targets):
                     made.append(_save(figure, written / f"{slug(title)}-{part}.{kind}", dpi, as_json))
             except GRBError as error:  # a dataset that is not on this machine is no reason to draw nothing
                 skipped.append({"figure": name, "board": title, "reason": str(error)})

@@ -55,7 +55,7 @@ def info(
 def _print_path(name: str | None, given: str, as_json: bool) -> None:
     """Print where the files of a dataset are; embedded ones have none."""
     from grb.dataset import registry
-    from grb.dataset.sources import SOURCES
+    from grb.dataset.registry import SOURCES
 
     if name is None:
         raise DataError(f"--path is for datasets, but '{given}' is none; leave it out")

@@ -10,7 +10,7 @@ from grb import catalogue
 from grb.cli import output
 from grb.cli.options import Json
 from grb.dataset import registry
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError, UnknownName
 
 STATISTICS = ("nodes", "edges", "features", "classes")

@@ -17,8 +17,7 @@ from grb.dataset import cleaning, folder, raw_arrays, readers, registry, storage
 from grb.dataset.attributes import DatasetAttributes
 from grb.dataset.cleaning import CleaningOptions
 from grb.dataset.raw_arrays import RawArrays
-from grb.dataset.registry import check_difficulty
-from grb.dataset.sources import SOURCES, Level
+from grb.dataset.registry import SOURCES, Level, check_difficulty
 from grb.dataset.splits import ByDegree, Scheme, Split, split_from_parts
 from grb.dataset.view import View
 from grb.errors import DataError

@@ -19,7 +19,7 @@ from typing import IO
 from grb import catalogue
 from grb.dataset import registry, storage
 from grb.dataset.rebuild import rebuild
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.dataset.transfer import (
     DownloadError,
     Known,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from grb._version import __version__
 from grb.dataset import registry
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 
 if TYPE_CHECKING:
     from grb.dataset.dataset import Dataset

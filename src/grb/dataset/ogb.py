@@ -14,7 +14,7 @@ import torch
 from grb.dataset import pyg, tables
 from grb.dataset.pathlengths import quantile_bins
 from grb.dataset.raw_arrays import PARTS, Array, RawArrays
-from grb.dataset.sources import Source
+from grb.dataset.registry import Source
 from grb.errors import DataError, require
 
 # names of the official parts in the order of PARTS

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from grb.dataset.raw_arrays import PARTS, Array, RawArrays
-from grb.dataset.sources import Source
+from grb.dataset.registry import Source
 from grb.errors import DataError, GRBError
 
 # graphs that the paper leaves out

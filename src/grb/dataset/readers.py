@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from grb import catalogue
-from grb.dataset import ogb, pathlengths, pyg, raw_arrays, registry, storage, synthetic, synthetic_graphs
+from grb.dataset import ogb, pathlengths, pyg, raw_arrays, registry, storage, synthetic
 from grb.dataset.raw_arrays import RawArrays
-from grb.dataset.sources import SOURCES, Source
+from grb.dataset.registry import SOURCES, Source
 from grb.errors import DataError, MissingDataset
 
 # raised when the arrays of a dataset change
@@ -33,7 +33,7 @@ def read_named(name: str, data_dir: str | os.PathLike[str] | None = None) -> Raw
     if name in SOURCES:
         return _cached(name, SOURCES[name], registry.find(name, data_dir)).with_own_scheme()
     if name in registry.EMBEDDED:
-        return synthetic_graphs.load() if name == synthetic_graphs.NAME else synthetic.load(name)
+        return synthetic.load(name)
     raw = replace(storage.read_directory(_directory(name, data_dir)), name=name)
     if name in catalogue.preset("datasets"):
         storage.check_statistics(raw.graph()[0], name, f"the files of '{name}'")

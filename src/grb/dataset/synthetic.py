@@ -21,13 +21,18 @@ from grb.dataset.raw_arrays import RawArrays
 from grb.dataset.splits import difficulty_split
 from grb.dataset.storage import PARTS
 from grb.errors import DataError, UnknownName
-from grb.graph import adjacency_from_csr
+from grb.graph import adjacency_from_csr, adjacency_from_edges
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
 CHUNK = 4096
 """Rows of features made at a time; a constant, because the order of random draws depends on it."""
+
+COLLECTION = "synth-graphs"
+GRAPHS, FEWEST, MOST, TYPES, SEED = 200, 10, 18, 3, 7
+# edges per node, and the factor on the random number of a pair that does not suit its class
+EDGES, UNSUITED = 1.2, 0.8
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,8 @@ def generate(name: str) -> Arrays:
 
 def load(name: str) -> RawArrays:
     """A named synthetic dataset as the arrays that :class:`grb.dataset.Dataset` is made from."""
+    if name == COLLECTION:
+        return collection()
     arrays = generate(name)
     n = len(arrays.labels)
     adj, notes = adjacency_from_csr(arrays.indptr, arrays.indices, None, (n, n))
@@ -369,3 +376,25 @@ def _chi_square(freedom: int, shape: tuple[int, ...], generator: np.random.Gener
     for _ in range(freedom // 2 - 1):
         product *= 1 - generator.random(shape)
     return -2 * np.log(product)
+
+
+def collection() -> RawArrays:
+    """``synth-graphs``: 200 graphs of 10 to 18 nodes with one of three types, two classes, ten folds.
+
+    In graphs of class 0 edges rather join equal types, in those of class 1 different ones: the classes are distinguishable
+    by their edges alone. Only ``Generator.random`` is drawn from, and only products and comparisons follow.
+    """
+    rng = np.random.default_rng(SEED)
+    sizes = FEWEST + np.floor(rng.random(GRAPHS) * (MOST + 1 - FEWEST)).astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    types = np.floor(rng.random(int(sizes.sum())) * TYPES).astype(np.int64)
+    labels = np.arange(GRAPHS) % 2
+    edges = []
+    for start, size, label in zip(starts, sizes, labels, strict=True):
+        pairs = np.stack(np.triu_indices(int(size), 1)) + start
+        alike = types[pairs[0]] == types[pairs[1]]
+        keys = rng.random(pairs.shape[1]) * np.where(alike == (label == 0), 1.0, UNSUITED)
+        edges.append(pairs[:, np.argsort(-keys, kind="stable")[: round(EDGES * int(size))]])
+    adj, _ = adjacency_from_edges(np.concatenate(edges, axis=1), len(types))
+    x = np.eye(TYPES, dtype=np.float32)[types]
+    return RawArrays(COLLECTION, len(types), adj, labels, x=x, sizes=sizes).with_own_scheme()

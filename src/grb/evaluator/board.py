@@ -133,16 +133,12 @@ class Board:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **serial.to_dict(self)}
+        return serial.to_versioned(self, FORMAT)
 
     @classmethod
     def from_dict(cls, values: Any) -> Board:
         """Back from :meth:`to_dict`; anything else is refused."""
-        what = f"a board of format {FORMAT}"
-        given = dict(values) if isinstance(values, Mapping) else {}
-        if given.pop("format", None) != FORMAT:
-            raise DataError(f"this is not {what}; `grb leaderboard --format json` writes one")
-        board = serial.from_dict(cls, given, what)
+        board = serial.from_versioned(cls, values, FORMAT, "a board")
         if not board.difficulties or not board.cells:
             raise DataError("there is nothing to show: the board has no cells")
         return board

@@ -192,16 +192,12 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **serial.to_dict(self)}
+        return serial.to_versioned(self, FORMAT)
 
     @classmethod
     def from_dict(cls, values: Any) -> Measurement:
         """Back from :meth:`to_dict`; anything else is refused."""
-        what = f"a measurement of format {FORMAT}"
-        given = dict(values) if isinstance(values, Mapping) else {}
-        if given.pop("format", None) != FORMAT:
-            raise DataError(f"this is not {what}")
-        return serial.from_dict(cls, given, what)
+        return serial.from_versioned(cls, values, FORMAT, "a measurement")
 
 
 def pack_bits(bits: Any) -> str:

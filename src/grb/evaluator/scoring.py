@@ -113,6 +113,11 @@ def primary_metric(dataset: Dataset) -> str:
     return "accuracy" if dataset.labels.dim() == 1 else "micro-f1"
 
 
+def check_metrics(metrics: Metrics, dataset: Dataset) -> None:
+    """Refuse unknown metrics, and those of a class that the dataset does not have."""
+    _check_classes(metric.get_all(metrics).values(), dataset)
+
+
 def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset) -> Prediction:
     """The model's logits and decisions for every node, or graph if it pools, computed on the model's device.
 

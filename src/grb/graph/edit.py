@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from grb.errors import DataError
-from grb.graph.edit_arrays import FORMAT, read_meta, read_pairs, read_rows
+from grb.graph.edit_arrays import read_meta, read_pairs, read_rows
 from grb.graph.files import read_npz, write_npz
 from grb.graph.graph import Graph, in_blocks
 from grb.graph.sparse import CSR, Pattern, dense
 
+FORMAT = 1
 MAX_EDIT_BYTES = 2 * 2**30
 MAX_NODES = 2**31
 _ARRAYS = ("add", "drop", "new_x", "set_ids", "set_x", "meta")
@@ -190,7 +191,7 @@ class GraphEdit:
     def load_with_meta(cls, path: str | os.PathLike[str]) -> tuple[GraphEdit, dict[str, Any]]:
         """An edit and its metadata from a npz file; anything malformed is refused."""
         arrays = read_npz(path, required=_ARRAYS, allowed=_ARRAYS, max_bytes=MAX_EDIT_BYTES)
-        meta = read_meta(path, arrays["meta"])
+        meta = read_meta(path, arrays["meta"], FORMAT)
         pairs = {name: read_pairs(path, arrays[name], name) for name in ("add", "drop")}
         ids = arrays["set_ids"]
         if ids.dtype.kind not in "iu" or ids.ndim != 1:

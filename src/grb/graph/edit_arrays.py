@@ -11,10 +11,8 @@ from torch import Tensor
 
 from grb.errors import DataError
 
-FORMAT = 1
 
-
-def read_meta(path: object, raw: np.ndarray[Any, Any]) -> dict[str, Any]:
+def read_meta(path: object, raw: np.ndarray[Any, Any], version: int) -> dict[str, Any]:
     """Format, number of nodes and whatever else a file says about its edit."""
     try:
         if raw.dtype != np.uint8 or raw.ndim != 1 or len(raw) > 2**20:
@@ -26,8 +24,8 @@ def read_meta(path: object, raw: np.ndarray[Any, Any]) -> dict[str, Any]:
         raise DataError(
             f"meta of {path} cannot be read ({str(error)[:80]}); it must be JSON with format, n and cut"
         ) from None
-    if meta["format"] != FORMAT:
-        raise DataError(f"{path} has edit format {meta['format']}, but this version reads {FORMAT}; update grb")
+    if meta["format"] != version:
+        raise DataError(f"{path} has edit format {meta['format']}, but this version reads {version}; update grb")
     return meta
 
 

@@ -16,6 +16,7 @@ from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import DatasetInfo
+from grb.evaluator.scoring import check_metrics
 from grb.model.build import build
 from grb.names import ModelName
 from grb.perturb import build_perturbation
@@ -66,6 +67,7 @@ def plan_study(
             join; defenses meet every attack, attacks meet every defense.
     """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
+    check_metrics(recipe.metrics, dataset)
     reference = dataset_reference(recipe.dataset, dataset)
     data = DataRef(reference, dataset.fingerprint(), data_dir=data_dir)
     common: dict[str, Any] = {"threads": threads, "device": device}

@@ -8,7 +8,7 @@ from torch import nn
 
 from grb.catalogue import resolve, spelling
 from grb.dataset import Dataset, registry
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import check_features

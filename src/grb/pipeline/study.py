@@ -81,16 +81,12 @@ class StudyInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **serial.to_dict(self)}
+        return serial.to_versioned(self, FORMAT)
 
     @classmethod
     def from_dict(cls, values: Any) -> StudyInfo:
         """Back from :meth:`to_dict`; anything else is refused."""
-        what = f"a study of format {FORMAT}"
-        given = dict(values) if isinstance(values, Mapping) else {}
-        if given.pop("format", None) != FORMAT:
-            raise DataError(f"this is not {what}")
-        return serial.from_dict(cls, given, what)
+        return serial.from_versioned(cls, values, FORMAT, "a study")
 
 
 @dataclass(frozen=True)
