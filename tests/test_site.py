@@ -16,7 +16,7 @@ import yaml
 from docs.tools import api_pages, cli_pages, docstrings, readme
 
 from grb.evaluator import board, measurement
-from grb.graph import edit_arrays
+from grb.graph import edit
 from grb.pipeline import job, record, study
 from grb.pipeline.recipe import Recipe
 from grb.trainer import checkpoint
@@ -131,7 +131,7 @@ def test_the_page_of_the_recipe_has_every_key_with_its_default() -> None:
 
 
 FORMATS = {
-    "edit": edit_arrays,
+    "edit": edit,
     "model": checkpoint,
     "store": record,
     "job": job,
