@@ -29,6 +29,8 @@ PACKAGES = (
     "catalogue",
     "names",
     "entries",
+    "serial",
+    "atomic",
     "errors",
 )
 
