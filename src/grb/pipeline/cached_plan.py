@@ -81,7 +81,7 @@ def _to_dict(study: Study) -> dict[str, Any]:
     assert study.info is not None
     return {
         "title": study.title,
-        "jobs": [[key, job.plain(), job.title] for key, job in study.jobs.items()],
+        "jobs": [[key, job.to_message(), job.title] for key, job in study.jobs.items()],
         "targets": list(study.targets),
         "sizes": {name: list(vars(size).values()) for name, size in study.sizes.items()},
         "info": study.info.to_dict(),

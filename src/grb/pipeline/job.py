@@ -77,6 +77,7 @@ class Job:
         version: Of the method; raised when its numbers change.
         extra: Threat model and knowledge of an attack.
         title: What it does, for progress; not part of the key.
+        study: Name of the study that asks for it; not part of the key.
     """
 
     kind: Kind
@@ -91,6 +92,7 @@ class Job:
     version: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)
     title: str = field(default="", compare=False)
+    study: str = field(default="", compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -143,6 +145,10 @@ class Job:
             "extra": plain(self.extra),
         }
 
+    def to_message(self) -> dict[str, Any]:
+        """What a worker gets: everything that the key depends on, and who asks."""
+        return {**self.plain(), "study": self.study}
+
     @classmethod
     def from_plain(
         cls, values: Mapping[str, Any], *, data_dir: str | None = None, title: str = "", key: str | None = None
@@ -178,6 +184,7 @@ class Job:
                 version=int(values["version"]),
                 extra=dict(values["extra"]),
                 title=title,
+                study=str(values.get("study", "")),
             )
             if key is not None:
                 vars(job)["key"] = key

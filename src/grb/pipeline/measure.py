@@ -54,6 +54,7 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         outcomes,
         metric=found.primary,
         objective="poisoning" if victim.job.data.edits else "evasion",
+        study=job.study,
         threads=job.threads,
         device=job.device,
     )

@@ -196,7 +196,8 @@ class Planner:
     """Plans one split of one dataset."""
 
     def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
-        self.recipe, self.dataset, self.data, self.common = recipe, dataset, data, common
+        self.recipe, self.dataset, self.data = recipe, dataset, data
+        self.common = {**common, "study": recipe.name}
         self.jobs: dict[str, Job] = {}
         self.built: dict[str, tuple[Spec, Any, int]] = {}
         self.modes = tuple(mode for mode in recipe.modes if len(dataset.split.test.get(mode, ())))

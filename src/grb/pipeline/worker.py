@@ -191,7 +191,9 @@ class Worker:
         graph = dataset.graph
         for link in job.data.chain:
             changed = (
-                perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link, dataset))
+                perturb(dataset, graph, link, job.seed)
+                if isinstance(link, Spec)
+                else graph.apply(self._edit(link, dataset))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
         after = whole or predict_checked(model, graph, dataset)
