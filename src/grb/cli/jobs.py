@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from grb._version import __version__
 from grb.cli import output
 from grb.cli.eval import dataset_line
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from grb.evaluator.measurement import Measurement
     from grb.pipeline import Event, Job, Store
     from grb.pipeline.plan import Planner
+
+FAILED = 1
 
 
 @dataclass
@@ -127,6 +131,14 @@ def _failure(key: str, jobs: Mapping[str, Job], failed: Mapping[str, str]) -> st
         return failed[key]
     needs = jobs[key].needs if key in jobs else ()
     return next((text for need in needs if (text := _failure(need, jobs, failed))), None)
+
+
+def end(runs: Sequence[Run], interrupted: bool) -> None:
+    """End a command as its runs did."""
+    if interrupted:
+        raise KeyboardInterrupt
+    if any(run.error for run in runs):
+        raise typer.Exit(FAILED)
 
 
 def measurement(store: Store, key: str) -> Measurement:
