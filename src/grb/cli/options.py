@@ -241,7 +241,7 @@ def store_at(path: Path | None) -> Store:
 
 
 def group(about: str) -> typer.Typer:
-    """A command with verbs of its own; without one of them it shows its help."""
+    """Return a command with verbs; without one of them it shows its help."""
     made = typer.Typer(help=about, rich_markup_mode="rich")
 
     @made.callback(invoke_without_command=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from grb.pipeline.plan import Planner
 
 SUFFIX = ".safetensors"
+COSTS = {"epochs": ".0f", "seconds": ".1f"}
 Models = Annotated[
     list[str],
     typer.Argument(
@@ -114,7 +115,8 @@ def train(
         for run in runs:
             _write(place, run, written, loaded.name)
         found = [_values(place, run, shown) for run in runs if run.error or place.has(run.job)]
-    summary = [_summary(model, [run for run in found if run["model"] == model]) for model in _once(runs)]
+    names = dict.fromkeys(run["model"] for run in found)
+    summary = [_summary(name, [run for run in found if run["model"] == name]) for name in names]
     result = {
         **jobs.header(loaded, planner.data.fingerprint, threads),
         "train_mode": train_mode,
@@ -130,10 +132,6 @@ def train(
         _show(result, loaded, len(listed), len(runs))
     _say_saved([run.saved for run in runs if run.saved])
     jobs.end(runs, interrupted)
-
-
-def _once(runs: Sequence[Training]) -> list[str]:
-    return list(dict.fromkeys(run.model for run in runs))
 
 
 def _plan(planner: Planner, models: Sequence[str], seeds: Sequence[int], changes: Mapping[str, Any]) -> list[Training]:
@@ -220,25 +218,14 @@ def _summary(model: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _show(result: Mapping[str, Any], dataset: Dataset, seeds: int, total: int) -> None:
     parts = list(dict.fromkeys(part for row in result["summary"] for part in row["scores"]))
-    failed = any(row["failed"] for row in result["summary"])
-    headers = ["model", "params", *parts, "epochs", "seconds", *(["failed"] if failed else [])]
-    rows = [
-        [
-            row["model"],
-            row["parameters"],
-            *(jobs.percent(row["scores"].get(part)) for part in parts),
-            None if row["epochs"] is None else f"{row['epochs']:.0f}",
-            None if row["seconds"] is None else f"{row['seconds']:.1f}",
-            *([f"{row['failed']} of {seeds}"] if failed else []),
-        ]
-        for row in result["summary"]
-        if row["seeds"] or row["failed"]
-    ]
-    several = f", mean {output.plus_minus()} std of {seeds} seeds" if seeds > 1 else ""
-    if result["interrupted"]:
-        several = f", interrupted after {len(result['runs'])} of {total} runs"
-    title = f"{dataset_title(dataset)}, {result['train_mode']}: {result['metric']} in %{several}"
-    output.table(title, headers, rows, numbers=headers[1:])
+
+    def cells(row: Mapping[str, Any]) -> list[Any]:
+        costs = [None if row[name] is None else f"{row[name]:{form}}" for name, form in COSTS.items()]
+        return [row["model"], row["parameters"], *(jobs.percent(row["scores"].get(part)) for part in parts), *costs]
+
+    headers = ["model", "params", *parts, *COSTS]
+    title = f"{dataset_title(dataset)}, {result['train_mode']}"
+    jobs.show(result, title, headers, cells, numbers=headers[1:], seeds=seeds, total=total)
 
 
 def _say_saved(files: Sequence[str]) -> None:
