@@ -26,6 +26,7 @@ from grb.evaluator.scoring import Prediction, predict_checked, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
+from grb.pipeline.gate import check_edit, check_model_params
 from grb.pipeline.job import Job
 from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
@@ -155,7 +156,7 @@ class Worker:
 
         attacked = dataset
         for key in job.data.edits:
-            attacked = poisoned(attacked, self._edit(key))
+            attacked = poisoned(attacked, self._edit(key, dataset))
         if job.extra.get("validation") == "clean":
             return replace(view(attacked), validation_graph=view(dataset).graph)
         return view(attacked)
@@ -190,7 +191,7 @@ class Worker:
         graph = dataset.graph
         for link in job.data.chain:
             changed = (
-                perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link))
+                perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link, dataset))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
         after = whole or predict_checked(model, graph, dataset)
@@ -255,12 +256,23 @@ class Worker:
             # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
             name = record.job.spec.name
             trusted = None if name in NOT_COMPUTED else ModelName.parse(name).architecture
-            return load_model(self.store.checked(record, "weights"), trusted=trusted)
+            model = load_model(self.store.checked(record, "weights"), trusted=trusted)
+            if name in NOT_COMPUTED:
+                check_model_params(model.params, f"the model of record {key[:12]}")
+            return model
 
         return self.models.get(key, load)
 
-    def _edit(self, key: str) -> GraphEdit:
-        return self.edits.get(key, lambda: GraphEdit.load(self.store.checked(self.store.read(key), "edit")))
+    def _edit(self, key: str, dataset: Dataset) -> GraphEdit:
+        """An edit of the store, counted once more against the threat model of its job: the store may come from anywhere."""
+
+        def load() -> GraphEdit:
+            record = self._record(key)
+            edit = GraphEdit.load(self.store.checked(record, "edit"))
+            check_edit(edit, record.job, dataset)
+            return edit
+
+        return self.edits.get(key, load)
 
 
 def _check_method(job: Job, built: Any) -> None:
