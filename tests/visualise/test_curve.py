@@ -7,9 +7,9 @@ import pytest
 from grb.attack import Step
 from grb.errors import DataError
 from grb.visualise import curve, draw_curve, save
+from grb.visualise.curve import Curve
 
 STEPS = [Step(0.5, 1.0), Step(math.inf, 0.25), Step(0.75, 0.25), Step(0.5, 0.5)]
-from grb.visualise.curve import Curve
 
 
 def test_curve_counts_from_one_and_leaves_gaps_where_the_loss_is_not_finite():
