@@ -88,7 +88,7 @@ def _general(given: list[str]) -> tuple[list[str], bool, str | None]:
     """The line without the options that may stand anywhere on it, whether to debug, and where to search for data first."""
     debug = os.environ.get("GRB_DEBUG", "") not in ("", "0")
     data_dir = None
-    words: list[str] = []
+    kept: list[str] = []
     rest = iter(given)
     for word in rest:
         if word == "--debug":  # appended to the line that has just failed
@@ -96,8 +96,8 @@ def _general(given: list[str]) -> tuple[list[str], bool, str | None]:
         elif word == "--data-dir" or word.startswith("--data-dir="):
             data_dir = word.partition("=")[2] or next(rest, "")
         else:
-            words.append(word)
-    return words, debug, data_dir
+            kept.append(word)
+    return kept, debug, data_dir
 
 
 @contextmanager
@@ -126,8 +126,8 @@ def _sentence(error: Exception) -> str | None:
     if message is not None:
         ctx = getattr(error, "ctx", None)
         hint = f" `{ctx.command_path} --help` shows what it takes." if ctx is not None else ""
-        words = str(message()).rstrip().rstrip(".")
-        return (words if words.endswith("?") else f"{words}.") + hint
+        text = str(message()).rstrip().rstrip(".")
+        return (text if text.endswith("?") else f"{text}.") + hint
     if isinstance(error, GRBError):
         return str(error)
     if isinstance(error, OSError):

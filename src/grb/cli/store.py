@@ -224,7 +224,7 @@ def _values(record: Record) -> dict[str, Any]:
 
 
 def _result(record: Record) -> str:
-    """The result of a record in a few words."""
+    """The result of a record in one line."""
     result, found = record.result, record.measurement
     if found is not None and "outcomes" in found:
         metric = found["metric"]
@@ -234,8 +234,8 @@ def _result(record: Record) -> str:
     if found is not None and "auroc" in found:
         return f"AUROC {100 * found['auroc']:.2f}, {found['epochs']} epochs"
     score, epochs = result.get("val_score"), result.get("epochs")
-    words = [f"{epochs} epochs" if epochs is not None else str(result.get("title", ""))]
-    return ", ".join([*filter(None, words), *([f"val {100 * score:.2f}"] if score is not None else [])])
+    parts = [f"{epochs} epochs" if epochs is not None else str(result.get("title", ""))]
+    return ", ".join([*filter(None, parts), *([f"val {100 * score:.2f}"] if score is not None else [])])
 
 
 def _write_scores(store: Store, recipe: str, to: Path) -> int:
