@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
@@ -161,8 +162,9 @@ class AttackResult:
 def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
     """Run an attack, refuse an edit that the threat model does not allow, and tell what it took.
 
-    The model's training mode, its gradients, the graph and torch's global random state are left as they were. In a collection
-    the targets are whole graphs, each attacked on its own: :mod:`grb.attack.graphs`.
+    The edit is checked against ``context.threat``, which the attack never holds: it works with a copy. The model's training
+    mode, its gradients, the graph and torch's global random state are left as they were. In a collection the targets are
+    whole graphs, each attacked on its own: :mod:`grb.attack.graphs`.
     """
     if context.graph.ptr is not None:
         from grb.attack.graphs import attack_graphs
@@ -177,7 +179,8 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
 
     notes: list[str] = []
     knowledge = context.knowledge if context.model is not None else "none"
-    lent = AttackContext(context.view, context.threat, context.model, knowledge, record, notes.append)
+    # the attack gets a copy of the limits: what it does to that one does not move those of the check
+    lent = AttackContext(context.view, deepcopy(context.threat), context.model, knowledge, record, notes.append)
     start, start_cpu = time.perf_counter(), time.process_time()
     with _untouched(lent), torch.random.fork_rng(devices=[]):
         # for models and attacks that draw from the global generator all the same

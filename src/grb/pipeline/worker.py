@@ -150,8 +150,10 @@ class Worker:
         view = dataset.attacker_view(job.mode)
         context = AttackContext(view, threat_from_dict(job.extra["threat"]), model, job.extra["knowledge"])
         done = run_attack(attack, context, seed=job.seed)
+        # counted once more against limits that were made after the attack had ended
+        budget = threat_from_dict(job.extra["threat"]).check(dataset.graph, done.edit, view.targets)
         result = {
-            "budget": {name: float(value) for name, value in done.budget.items()},
+            "budget": {name: float(value) for name, value in budget.items()},
             "steps": len(done.steps),
             "loss": _trace([step.loss for step in done.steps]),
             "kept": _trace([step.accuracy for step in done.steps]),
