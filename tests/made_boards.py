@@ -144,5 +144,7 @@ def tiny_store() -> Path:
     store = Store(Path(os.environ["GRB_HOME"]) / "made-store")
     study = plan_study(read_recipe("synth-tiny").quickly())
     outcome = run(study.jobs.values(), store, limits=Limits(workers=0))
-    assert outcome.complete
+    record = study.record({})
+    assert outcome.complete and record is not None
+    store.write(record)
     return store.path

@@ -43,13 +43,15 @@ def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
         return
     for word, each in below.items():
+        if getattr(each, "hidden", False):
+            continue  # an old spelling that names the new one
         yield from _walk(f"{name} {word}", each)
 
 
 def examples(command: Any) -> list[str]:
     """The examples of a verb's help, without the remarks behind them.
 
-    >>> examples(dict(verbs())["grb store gc"])
+    >>> examples(dict(verbs())["grb data path"])
     ['grb store gc results --dry-run']
     """
     found = re.findall(r"^ *(?:.*\$\()?(grb [^)\n]*)", command.help or "", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The grammar of composed names, in one place: ``gat-jaccard-pool+ln``, ``gcn+at-full``, ``nonodeftrs+frag-k1``.
+"""The grammar of composed names, in one position: ``gat-jaccard-pool+ln``, ``gcn+at-full``, ``nonodeftrs+frag-k1``.
 
 A model's name is a base model, then graph preprocessing and pooling behind hyphens, then training options behind pluses::
 

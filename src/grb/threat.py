@@ -236,6 +236,8 @@ class Modification:
 
 
 Threat = Injection | Modification
+# what is used of a limit per node is the largest over all graphs of a collection, not the sum
+_MAXIMA = ("most_edges_per_node",)
 _KINDS: dict[str, type[Threat]] = {"injection": Injection, "modification": Modification}
 
 
@@ -306,7 +308,7 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
             raise BudgetError(f"in graph {number} of the collection {error}") from None
     nothing = threat.check(Graph(graph.adj, graph.x), GraphEdit(n=graph.n))
     spent: dict[str, float] = {
-        name: (max if name.startswith("most") else sum)([zero, *(each[name] for each in used)])
+        name: (max if name in _MAXIMA else sum)([zero, *(each[name] for each in used)])
         for name, zero in nothing.items()
     }
     return {"graphs": len(used), **spent, "most_edges_per_graph": max((each["edges"] for each in used), default=0)}

@@ -18,7 +18,7 @@ from grb.attack.build import build_attack, default_threat
 from grb.attack.graphs import node_types, together
 from grb.attack.losses import margin
 from grb.dataset import Dataset
-from grb.dataset.scheme import Folds
+from grb.dataset.splits import Folds
 from grb.dataset.view import View
 from grb.errors import BudgetError, DataError
 from grb.graph import CSR, Graph, GraphEdit

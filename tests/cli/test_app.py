@@ -69,7 +69,7 @@ def test_no_verb_shows_help(grb, arguments):
     assert "Usage: " in done.stdout
 
 
-@pytest.mark.parametrize("verb", ["ls", "info", "data path", "data verify", "train", "eval", "doctor"])
+@pytest.mark.parametrize("verb", ["ls", "info", "data path", "data check", "train", "eval", "doctor"])
 def test_help_of_every_verb_has_an_example(grb, verb):
     shown = grb(*verb.split(), "--help").stdout
     assert "Example" in shown

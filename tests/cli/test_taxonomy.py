@@ -162,6 +162,15 @@ def test_missing_cells_are_told_and_the_rule_can_be_chosen(grb, grb_json, tmp_pa
     assert "Did you mean 'mean'?" in refusal(grb("taxonomy", "analyse", path, "--missing", "meen"))
 
 
+def test_profiles_as_csv_and_markdown_and_figures_beside_json(grb, grb_json, runs, tmp_path):
+    rows = list(csv.DictReader(grb("taxonomy", "analyse", runs, "--format", "csv", *FEW).stdout.splitlines()))
+    assert len(rows) == 8 and {"dataset", "group", "AUROC", "NoEdges"} <= set(rows[0])
+    lines = grb("taxonomy", "analyse", runs, "--format", "markdown", *FEW).stdout.splitlines()
+    assert lines[0].startswith("| dataset | group | AUROC |") and len(lines) == 10
+    found = grb_json("taxonomy", "analyse", runs, "-o", tmp_path / "out", "--format", "svg", *FEW)
+    assert str(tmp_path / "out" / "heatmap.svg") in found["written"]
+
+
 @pytest.mark.parametrize("rows", [[["a", 0.9, 0.5, 0.8]], [["a", 0.9, 0.5, 0.8], ["b", 0.8, 0.7, 0.4]]])
 def test_one_or_two_datasets_get_an_answer(grb, tmp_path, rows):
     done = grb("taxonomy", "analyse", write(tmp_path / "t.csv", HEAD, *rows), "-o", tmp_path / "out", *FEW)

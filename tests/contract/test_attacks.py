@@ -256,7 +256,7 @@ def test_an_attack_that_changes_what_it_was_lent_is_refused(change: Callable[[At
 
     model = GCN(3, 2, hidden_features=[4])
     model.train()
-    with pytest.raises(AttackError, match="changed the graph or the model that it was lent"):
+    with pytest.raises(AttackError, match="changed the graph or the model that it was given"):
         run_attack(attack, scene_of(random_graph(300, density=0.02), [0, 1], model), seed=0)
     assert model.training
 

@@ -13,7 +13,7 @@ def test_it_is_what_it_was() -> None:
     assert dataset.fingerprint() == "3daba6920bb8f263cf778cff724e3b2067ddeadb43dd56d2d26df0c4cde1621e"
     assert dataset.fingerprint() == Dataset("synth-graphs").fingerprint()
     assert dataset.synthetic and dataset.num_items == 200 and dataset.num_classes == 2
-    assert dataset.scheme is not None and dataset.scheme.words.startswith("10 stratified folds")
+    assert dataset.scheme is not None and dataset.scheme.description.startswith("10 stratified folds")
 
 
 def test_edges_tell_the_classes_apart_and_types_do_not() -> None:

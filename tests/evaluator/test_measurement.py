@@ -104,6 +104,12 @@ def test_packed_bits_of_another_length_are_refused(bits):
         unpack_bits(text, len(bits) + 16)
 
 
+@pytest.mark.parametrize("text", ["", "no base64!", "AAAA", None, 5])
+def test_text_that_holds_no_bits_is_refused(text):
+    with pytest.raises(IntegrityError, match="bits"):
+        unpack_bits(text, 40)
+
+
 def test_bits_never_expand_beyond_the_targets():
     bomb = pack_bits(np.zeros(80_000_000, dtype=bool))
     with pytest.raises(IntegrityError, match="hold no 8 bits"):

@@ -9,7 +9,16 @@ from grb.attack.build import build_attack
 from grb.catalogue import resolve
 from grb.defense import build_defense
 from grb.errors import DataError
-from grb.evaluator.testing import conformance
+from grb.evaluator.testing import (
+    RULES,
+    ConformanceError,
+    check_attack,
+    check_defense,
+    check_model,
+    check_perturbation,
+    conformance,
+    parametrize_with_checks,
+)
 from grb.perturb import build_perturbation
 
 SOUND = {
@@ -57,3 +66,39 @@ def test_every_planted_defect_is_found_for_the_right_reason(kind, method, rule, 
 def test_a_kind_without_rules_is_refused():
     with pytest.raises(DataError, match="are those with rules"):
         conformance("dataset", object())
+
+
+CHECKS = {"attack": check_attack, "model": check_model, "defense": check_defense, "perturbation": check_perturbation}
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_one_call_checks_all_rules(kind):
+    CHECKS[kind](SOUND[kind][0])
+    broken = next(method for each, method, *_ in DEFECTS if each == kind)
+    with pytest.raises(ConformanceError, match=f"{kind} {broken.__name__} breaks '"):
+        CHECKS[kind](broken)
+
+
+@parametrize_with_checks("attack", [planted.Honest, build_attack("dice", "synth-tiny")])
+def test_every_rule_is_a_test(check):
+    check()
+
+
+def test_the_decorator_names_method_and_rule_and_fails_for_the_right_reason():
+    mark = parametrize_with_checks("attack", [planted.Moody, planted.Tuple]).mark
+    rules = RULES["attack"]
+    assert mark.kwargs["ids"] == [f"{name}: {rule}" for name in ("Moody", "Tuple") for rule in rules]
+    results = {}
+    for name, check in zip(mark.kwargs["ids"], mark.args[1], strict=True):
+        try:
+            check()
+            results[name] = ""
+        except ConformanceError as error:
+            results[name] = str(error)
+    assert not results[f"Moody: {rules[0]}"] and "draw from the generator alone" in results[f"Moody: {rules[2]}"]
+    assert all("but a GraphEdit is needed" in results[f"Tuple: {rule}"] for rule in rules)  # no rule without a run
+
+
+def test_the_decorator_refuses_other_kinds():
+    with pytest.raises(DataError, match="are those with rules"):
+        parametrize_with_checks("dataset", [])

@@ -148,7 +148,7 @@ class LimitRaising:
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         frame = sys._getframe(1)
-        for held in (context, frame.f_locals.get("context"), frame.f_locals.get("lent")):
+        for held in (context, frame.f_locals.get("context"), frame.f_locals.get("given")):
             if held is not None:
                 object.__setattr__(held.threat, "nodes", 100)
         return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))

@@ -12,10 +12,13 @@ from grb.errors import DataError, GRBError, IntegrityError
 from grb.pipeline import Store, Study
 from grb.pipeline import bundle as module
 from grb.pipeline.bundle import merge, opened, pack
+from grb.pipeline.record import FORMAT
 from grb.pipeline.rerun import rerun
 from pipeline.parts import bits, copied, of_kind
 
 KEY = "ab" * 32
+
+STAMP = json.dumps({"format": FORMAT})
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +114,7 @@ def rewritten(source: Path, target: Path, change: Callable[[str, bytes], tuple[s
 def test_names_that_lead_elsewhere_are_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
     path = tmp_path / "bundle.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("store.json", '{"format": 1}')
+        archive.writestr("store.json", STAMP)
         archive.writestr(zipfile.ZipInfo(name), b"x")
     with pytest.raises(DataError, match=r"does not belong into a bundle|not a readable bundle"), opened(path):
         pytest.fail("it was opened")
@@ -123,7 +126,7 @@ def test_symbolic_links_are_files_here(packed: Path, tmp_path: Path) -> None:
     info.external_attr = 0o120777 << 16
     path = tmp_path / "bundle.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("store.json", '{"format": 1}')
+        archive.writestr("store.json", STAMP)
         archive.writestr(info, "/etc/passwd")
     with opened(path) as inside:
         assert not inside.record_path(KEY).is_symlink()
@@ -133,7 +136,7 @@ def test_symbolic_links_are_files_here(packed: Path, tmp_path: Path) -> None:
 def test_a_bomb_is_refused_by_its_directory(tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("store.json", '{"format": 1}')
+        archive.writestr("store.json", STAMP)
         with archive.open(f"objects/ab/{KEY}.npz", "w") as stream:
             for _ in range(80):
                 stream.write(bytes(2**20))
@@ -169,9 +172,9 @@ def test_an_entry_that_lies_about_its_size_stays_small(tmp_path: Path) -> None:
 def test_a_name_that_is_there_twice_is_refused(packed: Path, tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("store.json", '{"format": 1}')
+        archive.writestr("store.json", STAMP)
         with pytest.warns(UserWarning, match="Duplicate name"):
-            archive.writestr("store.json", '{"format": 1}')
+            archive.writestr("store.json", STAMP)
     with pytest.raises(DataError, match="holds a file twice"), opened(path):
         pass
 

@@ -16,7 +16,7 @@ from pipeline.parts import BARE, TESTS, alive, bits, board_of, recipe
 BAD_MODELS = {
     "Changing": "changes its input in place",
     "Remembering": "must not keep state",
-    "Crooked": "one row of logits for each of",
+    "Crooked": "one row for each of",
     "Raising": "RuntimeError: no",
     "Leaving": "SystemExit: 3",
     "Hanging": "it took more than",

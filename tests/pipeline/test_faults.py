@@ -17,6 +17,7 @@ import pytest
 
 from grb.errors import DataError
 from grb.pipeline import Limits, Store, Study, plan_study, run
+from grb.pipeline import store as store_module
 from grb.pipeline.store import STALE_SECONDS
 from pipeline.parts import BARE, bits, recipe
 
@@ -82,8 +83,9 @@ class Disk:
             (Path, "unlink"),
             (Path, "read_bytes"),
             (Path, "read_text"),
+            (store_module, "open"),
         ):
-            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name)))
+            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name, open)), raising=False)
 
     def _failing(self, real: Any) -> Any:
         def call(*given: Any, **named: Any) -> Any:

@@ -248,10 +248,10 @@ def test_a_board_is_what_the_records_say(study: Study, store: Store) -> None:
             measured = Measurement.from_dict(store.read(facts["score"]).measurement)
             place, outcome = by_score[facts["score"]], measured.outcomes[cell.difficulty]
             assert (cell.attack, cell.defense, cell.knowledge) == (place.attack, place.defense, place.knowledge)
-            assert (metadata["repeat"], metadata["victim_seed"]) == (place.repeat, place.victim)
+            assert (facts["repeat"], facts["victim_seed"]) == (place.repeat, place.victim)
             assert value == outcome.values["accuracy"] == pytest.approx(np.mean(outcome.bits()), abs=1e-12)
             if cell.attack != CLEAN:
-                assert metadata["budget"] == store.read(metadata["attack"]).result["budget"]
+                assert facts["budget"] == store.read(facts["attack"]).result["budget"]
 
 
 def test_a_study_survives_as_plain_values(study: Study) -> None:
@@ -260,7 +260,7 @@ def test_a_study_survives_as_plain_values(study: Study) -> None:
     back = Record.from_json(record.to_json(), key=record.key, source="test")
     assert StudyInfo.from_dict(back.result) == study.info
     for spoilt in ({}, {**back.result, "format": 0}, {**back.result, "victims": "3"}, {**back.result, "parts": 5}):
-        with pytest.raises(DataError, match="this is no study"):
+        with pytest.raises(DataError, match="this is not a study"):
             StudyInfo.from_dict(spoilt)
 
 

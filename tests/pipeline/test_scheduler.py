@@ -336,8 +336,8 @@ def test_a_store_that_workers_cannot_open_ends_the_run_with_a_sentence(tmp_path:
     jobs = attacks_only("Idle")
     store = Store(tmp_path / "store")
     store.prepare()
-    (store.path / "store.json").write_text('{"format": 2}')
-    with pytest.raises(DataError, match="a worker could not start: .* has store format 2"):
+    (store.path / "store.json").write_text('{"format": 9}')
+    with pytest.raises(DataError, match="a worker could not start: .* has store format 9"):
         run(jobs, store, limits=Limits(workers=1))
     assert not list((store.path / "claims").glob("*"))
 

@@ -64,12 +64,12 @@ def without_paper_names(given: Mapping[str, Any], accepted: Collection[str]) -> 
 
 
 class AttackError(GRBError):
-    """An attack that broke the rules of the house: it changed what it was only lent."""
+    """An attack that broke the API contract: it changed the graph or the model that it was given."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of an attack: the quantity it raises, and the share of targets that still get their clean label."""
+    """One step of an attack: the quantity it raises, and the fraction of targets that still get their clean label."""
 
     loss: float
     accuracy: float
@@ -160,7 +160,7 @@ class AttackResult:
 
 
 def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
-    """Run an attack, refuse an edit that the threat model does not allow, and tell what it took.
+    """Run an attack, refuse an edit that the threat model does not allow, and return it with what it cost.
 
     The edit is checked against ``context.threat``, which the attack never holds: it works with a copy. The model's training
     mode, its gradients, the graph and torch's global random state are left as they were. In a collection the targets are
@@ -180,12 +180,12 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
     notes: list[str] = []
     knowledge = context.knowledge if context.model is not None else "none"
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
-    lent = AttackContext(context.view, deepcopy(context.threat), context.model, knowledge, record, notes.append)
+    given = AttackContext(context.view, deepcopy(context.threat), context.model, knowledge, record, notes.append)
     start, start_cpu = time.perf_counter(), time.process_time()
-    with _untouched(lent), torch.random.fork_rng(devices=[]):
+    with _untouched(given), torch.random.fork_rng(devices=[]):
         # for models and attacks that draw from the global generator all the same
         torch.default_generator.manual_seed(seed)
-        edit = attack(lent, generator=torch.Generator().manual_seed(seed))
+        edit = attack(given, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
     edit = _taken_over(edit)
@@ -203,7 +203,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
     )
 
 
-def scene_of_arrays(
+def context_from_arrays(
     model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, threat: Threat
 ) -> AttackContext:
     """What the papers' ``attack()`` calls give: arrays in place of a dataset; the graph is repaired where it must be."""
@@ -220,7 +220,7 @@ def scene_of_arrays(
 def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:
     """Logits of all nodes on the clean graph in evaluation mode, and the targets' predicted labels [t].
 
-    Attackers have no test labels: they attack what the model says.
+    Attackers have no test labels: they attack what the model predicts.
     """
     logits = predict(context.surrogate(), context.graph)
     return logits, logits[context.targets].argmax(1)
@@ -255,7 +255,7 @@ def _untouched(context: AttackContext) -> Iterator[None]:
     try:
         yield
         if _state(context) != before:
-            raise AttackError("the attack changed the graph or the model that it was lent; it must work on copies")
+            raise AttackError("the attack changed the graph or the model that it was given; it must work on copies")
     finally:
         for module, mode in modules.items():
             module.training = mode
@@ -268,7 +268,7 @@ def _state(context: AttackContext) -> list[tuple[int, bool]]:
 
 
 def _tensors(context: AttackContext) -> list[Tensor]:
-    """All that is lent: the view, and the model with its gradients."""
+    """All that an attack is given: the view, and the model with its gradients."""
     view, graph = context.view, context.graph
     held: list[Any] = [view.train, view.val, view.targets, view.nodes, graph.y]
     for part in (graph.adj, graph.x):

@@ -29,13 +29,13 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
     """Attack the target graphs of a collection one by one; what :func:`~grb.attack.run_attack` does with a collection.
 
-    A graph's randomness depends on the seed and on its place in the collection, not on which other graphs are attacked.
+    A graph's randomness depends on the seed and on its position in the collection, not on which other graphs are attacked.
 
     Args:
         attack: Any attack on nodes.
-        context: Whose graph is a collection; targets are ids of graphs, the limits are those of every single graph (at least
-            one edge may change where a share of the edges may), and the model pools.
-        seed: Of all randomness.
+        context: Context whose graph is a collection; targets are ids of graphs, the limits are those of every single graph
+            (at least one edge may change where a fraction of the edges may), and the model pools.
+        seed: Random seed.
     """
     graph = context.graph
     targets = check_ids(context.targets, graph.num_graphs, "the list of target graphs")
@@ -70,8 +70,8 @@ def attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Attac
 def node_types(x: Tensor | CSR) -> Tensor:
     """What DICE takes for the labels of nodes whose graph is classified, [n]: the type that a node's features tell.
 
-    It is the place of the one in the columns that hold nothing but zeros and ones, if every row has exactly one there; else all
-    nodes have the same type.
+    It is the position of the one in the columns that hold nothing but zeros and ones, if every row has exactly one there;
+    else all nodes have the same type.
 
     >>> node_types(torch.tensor([[23.0, 1, 0], [10.0, 0, 1], [25.0, 1, 0]])).tolist()
     [0, 1, 0]

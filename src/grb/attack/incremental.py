@@ -46,7 +46,7 @@ class Rewired:
                 self.state = _through(self.lead, (graph.x,))
 
     def logits(self) -> Tensor:
-        """Of all nodes of the clean graph, [n, classes]."""
+        """Logits of all nodes of the clean graph, [n, classes]."""
         op, ops = self._operators(self.graph.adj)
         state = self.state
         with evaluating(self.model):
@@ -144,11 +144,11 @@ class _Joined:
     """Wanted rows from the varying ones and from constants, in one order."""
 
     constants: Tensor  # [wanted, width]; rows that vary are zero
-    places: Tensor  # where varying rows go
+    positions: Tensor  # where varying rows go
     taken: Tensor | None  # which of the varying rows are wanted; None: all
 
     def __call__(self, rows: Tensor) -> Tensor:
-        return self.constants.index_copy(0, self.places, rows if self.taken is None else rows[self.taken])
+        return self.constants.index_copy(0, self.positions, rows if self.taken is None else rows[self.taken])
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,15 +229,15 @@ class _Front:
         return tuple(values[numbers] for values in self.state)
 
     def joined(self, wanted: Tensor, slot: int) -> _Joined:
-        place = _numbering(self.n, wanted)
-        places = place[self.varying]
-        taken = (places >= 0).nonzero().flatten()
+        position = _numbering(self.n, wanted)
+        positions = position[self.varying]
+        taken = (positions >= 0).nonzero().flatten()
         values = self.state[slot]
         constants = values.new_zeros(len(wanted), *values.shape[1:])
-        of_constants = place[self.constant]
+        of_constants = position[self.constant]
         inside = of_constants >= 0
         constants[of_constants[inside]] = values[inside]
-        return _Joined(constants, places[taken], None if len(taken) == len(places) else taken)
+        return _Joined(constants, positions[taken], None if len(taken) == len(positions) else taken)
 
 
 def _plan(stages: Sequence[Stage], lead: int, ops: Sequence[CSR], front: _Front, targets: Tensor) -> _Steps:
@@ -319,7 +319,7 @@ def _mixed(stage: Mix, op: CSR, front: _Front, after: Tensor, constant: Tensor) 
 
 
 def _numbering(n: int, ids: Tensor) -> Tensor:
-    """Place of every node in ``ids``, or -1, [n]."""
+    """Position of every node in ``ids``, or -1, [n]."""
     numbers = torch.full((n,), -1, dtype=torch.int64)
     numbers[ids] = torch.arange(len(ids))
     return numbers

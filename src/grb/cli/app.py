@@ -35,6 +35,8 @@ from grb.cli.output import print_json
 from grb.errors import DataError, GRBError, IntegrityError
 
 BAD_INPUT, INTEGRITY, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
+# other words for verbs: the paper reproduces what others run
+ALIASES = {"reproduce": "run"}
 
 
 class Verbs(TyperGroup):
@@ -64,6 +66,10 @@ class Verbs(TyperGroup):
         if code == INTERRUPTED:
             _say("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a verb by its name or by another word for it."""
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -139,7 +145,8 @@ def root(
         typer.echo(ctx.get_help())
     elif as_json:
         verbs = getattr(ctx.command, "commands", {})
-        ctx.default_map = {name: _json_please(command) for name, command in verbs.items()}
+        asked = {name: _json_please(command) for name, command in verbs.items()}
+        ctx.default_map = asked | {name: asked[verb] for name, verb in ALIASES.items()}
 
 
 def _json_please(command: Any) -> dict[str, Any]:
@@ -155,9 +162,8 @@ app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
 app.command("run")(run.run)
-app.command("reproduce", help=run.REPRODUCE)(run.run)
 app.add_typer(store.app, name="store")
-app.add_typer(submit.app, name="submit")
+app.command("submit")(submit.submit)
 app.command("tune")(tune.tune)
 app.command("check")(check.check)
 app.command("leaderboard")(leaderboard.leaderboard)

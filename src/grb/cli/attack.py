@@ -1,65 +1,46 @@
-"""``grb attack``: attack saved models under the enforced threat model and show what it cost them."""
+"""``grb attack``: attack models under the enforced threat model and show what it costs them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb._version import __version__
-from grb.catalogue import canonical
-from grb.cli import output
-from grb.cli.attack_limits import Given, expected_steps, threats
-from grb.cli.attack_report import SUFFIX, Run, attack_params, draw, say_files, show, summaries, write
-from grb.cli.eval import check_model, dataset_line, dataset_title, on_split, trained_on
-from grb.cli.options import DataDir, Json, check_counts, check_directory, check_seed, check_target, names, use_machine
-from grb.cli.progress import ProgressReporter, run_all
-from grb.errors import BudgetError, DataError, GRBError
+from grb.catalogue import canonical, resolve
+from grb.cli import attack_report, jobs, output
+from grb.cli.eval import check_model, dataset_title, on_split, trained_on
+from grb.cli.options import (
+    DataDir,
+    Difficulties,
+    Json,
+    KeptStore,
+    Params,
+    Seed,
+    Seeds,
+    Threads,
+    TrainedOn,
+    check_counts,
+    check_directory,
+    check_target,
+    chosen_difficulties,
+    chosen_seeds,
+    names,
+    settings_of,
+    use_machine,
+)
+from grb.errors import DataError
+from grb.names import is_import_path
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from grb.attack.base import Attack, Knowledge
     from grb.dataset import Dataset
-    from grb.evaluator.scoring import Prediction
-    from grb.model.base import GraphModel
+    from grb.pipeline import Store
+    from grb.pipeline.plan import Planner
     from grb.threat import Threat
 
 FAILED = 1
-
-
-@dataclass(frozen=True, eq=False)
-class Victim:
-    """A model that is scored under attack, and what it says about the clean graph."""
-
-    name: str
-    model: GraphModel
-    clean: Prediction
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """All runs of one command: every attack on every difficulty with every seed."""
-
-    attacks: Mapping[str, Attack]
-    threats: Mapping[tuple[str, str], Threat]
-    seeds: tuple[int, ...]
-    source: nn.Module | None
-    knowledge: Knowledge
-    victims: list[Victim]
-    save: Path | None
-    figures: Path | None
-    header: dict[str, Any]
-
-    @property
-    def runs(self) -> list[tuple[str, str, int]]:
-        return [(attack, mode, seed) for attack, mode in self.threats for seed in self.seeds]
-
-
 Attacks = Annotated[
     list[str], typer.Argument(metavar="ATTACK", help="Attacks of `grb ls attacks`.", autocompletion=names("attack"))
 ]
@@ -72,148 +53,134 @@ Model = Annotated[
 ]
 Surrogate = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="Transfer: train this model first, attack it.", autocompletion=names("model")),
-]
-SurrogateSeed = Annotated[int, typer.Option(metavar="K", help="Of the surrogate's training.")]
-VictimOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE.safetensors", help="Score this model, which the attack never sees; repeatable."),
-]
-DatasetOption = Annotated[
-    str | None,
     typer.Option(
-        "--dataset",
-        "-d",
-        help="Dataset; the one the model was trained on if not given.",
-        autocompletion=names("dataset"),
+        metavar="MODEL", help="Transfer: train this model first, and attack it.", autocompletion=names("model")
     ),
 ]
-Mode = Annotated[str, typer.Option(help="Attack easy, medium, hard or full test nodes; all for each.")]
-Iterations = Annotated[int | None, typer.Option(help="Steps (of each round), instead of the paper's.")]
-Step = Annotated[float | None, typer.Option(help="Size of a step or learning rate, not the paper's.")]
-Seed = Annotated[int, typer.Option(metavar="K", help="Of edges and starting features.")]
-Repeats = Annotated[int, typer.Option(metavar="R", help="Repeat with the seeds K, K+1, ... K+R-1.")]
-Nodes = Annotated[int | None, typer.Option(help="Injected nodes at most, instead of the paper's.")]
-EdgesPerNode = Annotated[int | None, typer.Option(help="Edges of one injected node at most.")]
-Edges = Annotated[int | None, typer.Option(help="Edges that a modification may change at most.")]
-EdgeRatio = Annotated[float | None, typer.Option(help="The same as a share of all edges; 0.05 if not given.")]
-FeatureNodes = Annotated[
-    int | None, typer.Option(help="Nodes whose features a modification may change, not 5 % of the targets.")
+Victims = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--victim", metavar="FILE.safetensors", help="Score this model, which the attack never sees; repeatable."
+    ),
 ]
-FeatureRange = Annotated[
-    str | None, typer.Option(metavar="LO,HI", help="Lowest and highest new feature, for instance -0.9,0.9.")
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="A limit of the threat model instead of the paper's: nodes, edges_per_node, edges, edge_ratio, "
+        "feature_nodes, feature_range=-0.9,0.9; repeatable.",
+    ),
 ]
-Save = Annotated[
+Output = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help=f"A file *{SUFFIX} for one run, a directory for any number of runs."),
+    typer.Option("-o", "--output", metavar="PATH", help="Write the edits: a file *.npz for one run, or a directory."),
 ]
 Figures = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Draw the first repeat: loss curve and attacked neighbourhood.")
+    Path | None, typer.Option(metavar="DIR", help="Draw the first seed: loss curve and attacked neighbourhood.")
 ]
-Threads = Annotated[int, typer.Option(help="Threads of torch; results are reproducible per number.")]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who lends the gradients and who is scored.
+
+    Args:
+        files: Models of files, by file, with what the files say about them.
+        model: The file whose gradients are used, if any.
+        surrogate: Name of the model to train first, if any.
+        victims: Files of the models that are scored.
+    """
+
+    files: Mapping[Path, tuple[Any, dict[str, Any]]]
+    model: Path | None
+    surrogate: str | None
+    victims: tuple[Path, ...]
+
+    @property
+    def knowledge(self) -> str:
+        """What the attacker knows of the victims."""
+        if self.model is None and self.surrogate is None:
+            return "none"
+        return "transfer" if self.victims or self.surrogate else "white-box"
 
 
 def attack(
     attacks: Attacks,
     model: Model = None,
     surrogate: Surrogate = None,
-    surrogate_seed: SurrogateSeed = 0,
-    victim: VictimOption = None,
-    dataset: DatasetOption = None,
-    mode: Mode = "full",
-    iterations: Iterations = None,
-    step: Step = None,
-    seed: Seed = 0,
-    repeats: Repeats = 1,
-    nodes: Nodes = None,
-    edges_per_node: EdgesPerNode = None,
-    edges: Edges = None,
-    edge_ratio: EdgeRatio = None,
-    feature_nodes: FeatureNodes = None,
-    feature_range: FeatureRange = None,
-    save: Save = None,
+    victim: Victims = None,
+    dataset: TrainedOn = None,
+    difficulty: Difficulties = "full",
+    params: Params = None,
+    limits: Limits = None,
+    seed: Seed = None,
+    seeds: Seeds = None,
+    written: Output = None,
     figures: Figures = None,
     threads: Threads = 1,
+    store: KeptStore = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Attack models with the papers' settings; every edit is checked against the threat model before it counts.
 
-    --save writes the edit, which `grb eval MODEL FILE` applies, and a JSON record beside it.
+    Settings for --param are iterations, step and the constructor's arguments of the attack. --output writes the edit, which
+    `grb eval MODEL FILE` applies, and a JSON record beside it.
 
     \b
     Examples:
       grb attack fgsm tdgia --model gcn.safetensors
-      grb attack tdgia --surrogate gcn --victim robust.safetensors --mode all
-      grb attack dice pr-bcd --model gcn.safetensors --edge-ratio 0.02
-      grb attack pgd --model gcn.safetensors --save edits/ --figures figures/
-      grb attack tdgia --surrogate gcn --dataset grb-cora --save my-attack.npz
+      grb attack tdgia --surrogate gcn --victim robust.safetensors --difficulty all
+      grb attack dice pr-bcd --model gcn.safetensors --limit edge_ratio=0.02
+      grb attack pgd --model gcn.safetensors --param iterations=100 -o edits/ --figures figures/
+      grb attack tdgia --surrogate gcn --dataset grb-cora -o my-attack.npz
     """
-    victims = victim or []
-    alone = surrogate is not None and dataset is not None and save is not None  # for a submission: nobody to score
-    _check_roles(model, surrogate, victims, alone=alone)
-    check_counts(iterations=iterations, repeats=repeats, threads=threads)
-    check_seed("seed", seed)
-    check_seed("surrogate-seed", surrogate_seed)
-    _check_step(step)
-    chosen = list(dict.fromkeys(name if ":" in name else canonical("attack", name) for name in attacks))
     from grb.dataset import load_dataset
-    from grb.trainer.checkpoint import load_model_with_meta
 
+    check_counts(threads=threads)
+    listed, changes, allowed = chosen_seeds(seed, seeds), settings_of(params, "--param"), settings_of(limits, "--limit")
+    chosen = list(dict.fromkeys(name if is_import_path(name) else canonical("attack", name) for name in attacks))
+    alone = surrogate is not None and dataset is not None and written is not None  # a submission: nobody to score
+    roles = _roles(model, surrogate, victim or [], alone=alone)
     use_machine(threads)
-    read = {file: load_model_with_meta(file) for file in dict.fromkeys([*([model] if model else []), *victims])}
-    named = dataset or next(trained_on(file, meta) for file, (_, meta) in read.items())
-    loaded = load_dataset(named, data_dir=data_dir)
-    loaded = on_split(loaded, [meta for _, meta in read.values()])
-    fingerprint = loaded.fingerprint()
-    for file, (own, meta) in read.items():
-        check_model(file, own, meta, loaded, fingerprint)
-    built = _build(chosen, loaded, {"iterations": iterations, "step": step})
-    given = Given(nodes, edges_per_node, edges, edge_ratio, feature_nodes, feature_range)
-    limits = threats(given, built, loaded, mode)
-    seeds = tuple(range(seed, seed + repeats))
-    check_seed("seed", seeds[-1])
-    check_target(save, len(limits) * len(seeds), SUFFIX, example="edits/")
+    source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
+    loaded = load_dataset(source, data_dir=data_dir)
+    loaded, number = on_split(loaded, [meta for _, meta in roles.files.values()])
+    planner = jobs.planner(loaded, source, data_dir=data_dir, split=number, threads=threads)
+    for file, (own, meta) in roles.files.items():
+        check_model(file, own, meta, loaded, planner.data.fingerprint)
+    specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
+    threats = _threats(specs, allowed, loaded, chosen_difficulties(difficulty, loaded))
+    check_target(written, len(threats) * len(listed), attack_report.SUFFIX, example="edits/")
     _check_figures(figures, loaded)
-    source, about = _source(model, read, surrogate, loaded, surrogate_seed)
-    knowledge: Knowledge = "none" if source is None else "transfer" if victims or surrogate else "white-box"
-    header = _header(loaded, fingerprint, knowledge, about, threads)
-    scored: dict[Path, Any] = {file: read[file][0] for file in victims or list(read)} or {Path("surrogate"): source}
-    plan = Plan(built, limits, seeds, source, knowledge, _victims(scored, loaded), save, figures, header)
-    runs, interrupted = _attack_all(plan, loaded)
-    told = {"interrupted": interrupted, "runs": [asdict(run) for run in runs], "summary": summaries(runs)}
-    result = {**header, **told}
+    with jobs.opened_store(store) as place:
+        runs, about = _plan(planner, place, roles, specs, threats, listed)
+        interrupted = jobs.do(
+            planner.jobs,
+            place,
+            runs,
+            loaded,
+            message=lambda run: attack_report.message(place, run),
+            steps=lambda job: attack_report.expected_steps(job, loaded),
+        )
+        header = {**jobs.header(loaded, planner.data.fingerprint, threads), "knowledge": roles.knowledge}
+        header["attacked"] = about
+        over = [run for run in runs if run.error or all(map(place.has, run.keys))]
+        for run in over:
+            attack_report.write(place, run, header, written)
+            attack_report.draw(place, run, loaded, figures if run.seed == listed[0] else None)
+        found = [attack_report.values(place, run) for run in over]
+    result = {**header, "interrupted": interrupted, "runs": found, "summary": attack_report.summaries(found)}
     if as_json:
         output.print_json(result)
-    elif runs:
-        show(result, dataset_title(loaded), len(seeds), len(plan.runs))
-    say_files(runs, submittable=loaded.task == "node")
+    elif found:
+        attack_report.show(result, dataset_title(loaded), len(listed), len(runs))
+    attack_report.say_files(runs, submittable=loaded.task == "node")
     if interrupted:
         raise KeyboardInterrupt
     if any(run.error for run in runs):
         raise typer.Exit(FAILED)
-
-
-def _header(dataset: Dataset, fingerprint: str, knowledge: Knowledge, attacked: Any, threads: int) -> dict[str, Any]:
-    """What holds for all runs of a call."""
-    import torch
-
-    from grb.evaluator.scoring import primary_metric
-
-    return {
-        "grb": __version__,
-        "torch": torch.__version__,
-        "dataset": {"name": dataset.name, "synthetic": dataset.synthetic, "fingerprint": fingerprint},
-        "metric": primary_metric(dataset),
-        "knowledge": knowledge,
-        "attacked": attacked,
-        "threads": threads,
-    }
-
-
-def _check_step(step: float | None) -> None:
-    if step is not None and not (math.isfinite(step) and step > 0):
-        raise DataError(f"--step is {step}, but a finite number above 0 is needed, for instance 0.01")
 
 
 def _check_figures(figures: Path | None, dataset: Dataset) -> None:
@@ -224,14 +191,19 @@ def _check_figures(figures: Path | None, dataset: Dataset) -> None:
     check_directory(figures, figures)
 
 
-def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path], *, alone: bool) -> None:
-    """Who lends the gradients and who is scored; a surrogate alone if its edit is kept."""
+def _roles(model: Path | None, surrogate: str | None, victims: Sequence[Path], *, alone: bool) -> Roles:
+    """Read the files; a surrogate alone is enough if its edit is kept."""
+    from grb.model.build import settings
+    from grb.trainer.checkpoint import load_model_with_meta
+
     if model is not None and surrogate is not None:
         raise DataError(
             "--model and --surrogate were both given; --model attacks a saved model, --surrogate trains one to attack"
         )
     if model is None and not victims and not alone:
-        missing = "--surrogate needs a victim to score, or --dataset and --save" if surrogate else "no model was given"
+        missing = (
+            "--surrogate needs a victim to score, or --dataset and --output" if surrogate else "no model was given"
+        )
         raise DataError(
             f"{missing}; attack a saved model with --model FILE, "
             "or train a surrogate with --surrogate NAME and score --victim FILE"
@@ -239,145 +211,126 @@ def _check_roles(model: Path | None, surrogate: str | None, victims: list[Path],
     if model is not None and model.resolve() in [file.resolve() for file in victims]:
         raise DataError(f"{model} is both --model and --victim; leave --victim out for a white-box attack")
     if surrogate is not None:
-        from grb.model.build import settings
-
         settings(surrogate, "")  # refuses an unknown name before anything is loaded
+    files = dict.fromkeys([*([model] if model else []), *victims])
+    return Roles({file: load_model_with_meta(file) for file in files}, model, surrogate, tuple(victims))
 
 
-def _build(chosen: list[str], dataset: Dataset, changes: dict[str, Any]) -> dict[str, Attack]:
-    """The attacks; one without steps leaves --iterations and --step to the others, and says so."""
+def _specs(chosen: Sequence[str], dataset: Dataset, changes: Mapping[str, Any], *, has_model: bool) -> list[Any]:
+    """The attacks with their settings; of several attacks, one without steps leaves those to the others, and says so."""
     from grb.attack.build import OWN_NAMES, build_attack
+    from grb.pipeline import Spec
 
-    made = {}
+    check_counts(**{"param iterations": changes.get("iterations")})
+    specs = []
     for name in chosen:
         plain = build_attack(name, dataset.name)
-        given = [option for option, value in changes.items() if value is not None]
-        taken = [option for option in given if any(hasattr(plain, own) for own in OWN_NAMES[option])]
-        if len(chosen) > 1:
-            for option in sorted(set(given) - set(taken)):
-                output.say(f"note: attack '{name}' has no {option}")
-        else:
-            taken = given
-        made[name] = build_attack(name, dataset.name, **{option: changes[option] for option in taken})
-        if getattr(made[name], "objective", "evasion") == "poisoning":
-            output.say(f"note: attack '{name}' is made for models trained after it, but those here were trained before")
-    return made
+        missing = [
+            key for key in OWN_NAMES if key in changes and not any(hasattr(plain, own) for own in OWN_NAMES[key])
+        ]
+        if len(chosen) == 1:
+            missing = []
+        for option in missing:
+            output.say(f"note: attack '{name}' has no {option}")
+        if getattr(plain, "needs_model", True) and not has_model:
+            raise DataError(f"attack '{name}' needs a model; give one with --model FILE or --surrogate NAME")
+        if getattr(plain, "objective", "evasion") == "poisoning":
+            output.say(
+                f"note: attack '{name}' is made for models trained after it, but those here were trained before; "
+                "a recipe with 'objective: poisoning' trains them on the attacked graph"
+            )
+        specs.append(Spec(name, {key: value for key, value in changes.items() if key not in missing}))
+    return specs
 
 
-def _source(
-    file: Path | None, read: Mapping[Path, Any], surrogate: str | None, dataset: Dataset, seed: int
-) -> tuple[nn.Module | None, dict[str, Any] | None]:
-    """The model that lends its gradients, and what the record says about it."""
-    if file is not None:
-        model = read[file][0]
-        return model, {"model": model.title, "file": str(file)}
-    return _train_surrogate(surrogate, dataset, seed) if surrogate is not None else (None, None)
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
-def _train_surrogate(name: str, dataset: Dataset, seed: int) -> tuple[nn.Module, dict[str, Any]]:
-    from grb import api
-    from grb.model.build import settings
-    from grb.names import ModelName
+def _threats(
+    specs: Sequence[Any], allowed: Mapping[str, Any], dataset: Dataset, difficulties: Sequence[str]
+) -> dict[tuple[str, str], Threat]:
+    """The papers' threat model of every attack and difficulty, with the limits that the user gave instead."""
+    from grb.attack.build import default_threat_model, has_limits, scenario_of
+    from grb.pipeline.plan import change_threat
+    from grb.threat import Injection, Modification
 
-    chosen = settings(ModelName.parse(name).for_task(dataset.task), dataset.name)
-    with ProgressReporter(output.console(stderr=True), 1) as progress:
-        progress.start(f"surrogate {chosen.model} seed {seed}", chosen.epochs)
-        model, fit = api.train_with_history(name, dataset, seed=seed, on_epoch=progress.epoch)
-        scores = api.evaluate(model, dataset)
-        progress.done(f"surrogate {chosen.model} seed {seed}: {scores}, {fit.epochs} epochs, {fit.seconds:.1f} s")
-    about = {"model": chosen.model, "seed": seed, "scores": dict(scores), "epochs": fit.epochs}
-    return model, {**about, "seconds": round(fit.seconds, 3)}
-
-
-def _victims(models: Mapping[Path, GraphModel], dataset: Dataset) -> list[Victim]:
-    from grb.evaluator.scoring import predict_checked
-
-    stems = [file.stem for file in models]
-    return [
-        Victim(
-            file.stem if stems.count(file.stem) == 1 else str(file),
-            model,
-            predict_checked(model, dataset.graph, dataset),
+    known = {kind.__name__.lower(): {each.name for each in fields(kind)} for kind in (Injection, Modification)}
+    scenarios = {spec.name: scenario_of(resolve("attack", spec.name)) for spec in specs}
+    for name, value in allowed.items():
+        kinds = [kind for kind, own in known.items() if name in own]
+        if kinds and not set(kinds) & set(scenarios.values()):
+            raise DataError(f"--limit {name} is a limit of {kinds[0]} attacks, but none was named; leave it out")
+        if isinstance(value, int) and name not in ("edges", "feature_range") and not 0 <= value <= dataset.num_nodes:
+            raise DataError(
+                f"--limit {name} is {value}, but 0 to {dataset.num_nodes} are possible, the nodes of {dataset.name}"
+            )
+        if name == "feature_range" and [type(end) in (int, float) for end in _listed(value)] != [True, True]:
+            raise DataError(
+                f"--limit {name} is {value}, but two numbers, the lower first, are needed, for instance {name}=-0.9,0.9"
+            )
+    if {"edges", "edge_ratio"} <= allowed.keys():
+        raise DataError("--limit has both edges and edge_ratio; the second is the first as a fraction of all edges")
+    given = known["injection"] <= allowed.keys()
+    if "injection" in scenarios.values() and dataset.task == "node" and not has_limits(dataset.name) and not given:
+        output.say(
+            f"the papers have no limits for '{dataset.name}': what is not given is inferred, nodes and edges as on grb-cora "
+            "(7.5 % of the targets, 20 edges each), features within the range of the data"
         )
-        for file, model in models.items()
-    ]
-
-
-def _attack_all(plan: Plan, dataset: Dataset) -> tuple[list[Run], bool]:
-    """All runs, or those that were finished when the user interrupted."""
-
-    def announced(run: tuple[str, str, int]) -> tuple[str, int | None]:
-        name, mode, seed = run
-        steps = expected_steps(plan.attacks[name], plan.threats[name, mode])
-        if steps is not None and dataset.task == "graph":
-            steps *= len(dataset.test_ids(mode))
-        return f"{name} {mode} seed {seed}", steps
-
-    console = output.console(stderr=True)
-    console.print(dataset_line(dataset))
-    return run_all(console, plan.runs, announced, lambda run, progress: _attack_one(plan, dataset, *run, progress))
-
-
-def _attack_one(plan: Plan, dataset: Dataset, name: str, mode: str, seed: int, progress: ProgressReporter) -> Run:
-    from grb import api
-    from grb.attack.base import AttackError
-    from grb.evaluator.scoring import predict_checked
-
-    attack, threat = plan.attacks[name], plan.threats[name, mode]
-    begun: dict[str, Any] = {
-        "attack": name,
-        "version": getattr(attack, "version", None),
-        "params": attack_params(attack),
-        "mode": mode,
-        "seed": seed,
-        "threat": threat.to_dict(),
-        "knowledge": plan.knowledge,
-    }
-    try:
-        result = api.run_attack(
-            attack,
-            plan.source,
-            dataset,
-            mode=mode,
-            threat=threat,
-            knowledge=plan.knowledge,
-            seed=seed,
-            on_step=progress.step,
-        )
-    except (BudgetError, AttackError) as refusal:  # the attack is to blame, not the command: the others go on
-        return Run(**begun, error=str(refusal))
-    attacked_graph = dataset.graph.apply(result.edit)
-    attacked = [predict_checked(victim.model, attacked_graph, dataset) for victim in plan.victims]
-    begun |= {
-        "knowledge": result.knowledge,
-        "victims": [_outcome(dataset, mode, victim, logits) for victim, logits in zip(plan.victims, attacked)],
-        "budget": result.budget,
-        "steps": len(result.steps),
-        "seconds": round(result.seconds, 3),
-        "cpu_seconds": round(result.cpu_seconds, 3),
-        "peak_megabytes": round(result.peak_megabytes, 1),
-        "notes": list(result.notes),
-    }
-    saved, drawn, problem = None, [], None
-    try:
-        if plan.save is not None:
-            saved = str(write(plan.save, Run(**begun), result, plan.header))
-        if plan.figures is not None and seed == plan.seeds[0]:
-            drawn = draw(plan.figures, Run(**begun), result, dataset, plan.victims[0].clean.logits, attacked[0].logits)
-    except GRBError as refusal:  # the scores are worth showing all the same
-        problem = str(refusal)
-    return Run(**begun, saved=saved, figures=drawn, error=problem)
-
-
-def _outcome(dataset: Dataset, mode: str, victim: Victim, attacked: Prediction) -> dict[str, Any]:
-    from grb.evaluator.scoring import score
-
-    clean = score(None, dataset, after=victim.clean, difficulties=[mode])
-    under = score(None, dataset, after=attacked, before=victim.clean, difficulties=[mode])
+    other = {kind: known[other] - own for kind, own in known.items() for other in known if other != kind}
     return {
-        "victim": victim.name,
-        "model": victim.model.title,
-        "clean": clean.values[clean.primary][mode],
-        "attacked": under.values[under.primary][mode],
-        "changed": under.changed[mode],
+        (name, difficulty): change_threat(
+            default_threat_model(scenario, dataset, difficulty),
+            {key: value for key, value in allowed.items() if key not in other[scenario]},
+        )
+        for name, scenario in scenarios.items()
+        for difficulty in difficulties
     }
+
+
+def _plan(
+    planner: Planner,
+    store: Store,
+    roles: Roles,
+    specs: Sequence[Any],
+    threats: Mapping[tuple[str, str], Threat],
+    seeds: Sequence[int],
+) -> tuple[list[attack_report.Attacked], dict[str, Any] | None]:
+    """All attacks with the scores of their victims, and what is attacked."""
+    from grb.pipeline import Spec
+    from grb.pipeline.model_file import add_model_file
+
+    keys = {
+        file: planner.add(add_model_file(store, file, own, meta, planner.data))
+        for file, (own, meta) in roles.files.items()
+    }
+    source, about = None, None
+    if roles.model is not None:
+        source = keys[roles.model]
+        about = {"model": roles.files[roles.model][0].title, "file": str(roles.model)}
+    elif roles.surrogate is not None:
+        spec = planner.model(Spec(roles.surrogate))
+        source, about = planner.fit(spec, 0), {"model": spec.name, "seed": 0}
+    stems = [file.stem for file in keys]
+    victims = {
+        file.stem if stems.count(file.stem) == 1 else str(file): keys[file] for file in roles.victims or roles.files
+    }
+    if not victims:
+        assert source is not None
+        victims = {"surrogate": source}
+    clean = {name: planner.score(key, None, None, name) for name, key in victims.items()}
+    runs = []
+    for spec in specs:
+        own = source if getattr(resolve("attack", spec.name), "needs_model", True) else None
+        for difficulty in [difficulty for name, difficulty in threats if name == spec.name]:
+            for seed in seeds:
+                threat = threats[spec.name, difficulty]
+                edit = planner.attack(spec, own, difficulty, threat, seed, roles.knowledge)
+                scores = {
+                    name: planner.score(key, edit, difficulty, f"{name} under {spec.name}")
+                    for name, key in victims.items()
+                }
+                title = f"{spec.name} {difficulty} seed {seed}"
+                own_names = {"attack": spec.name, "difficulty": difficulty, "seed": seed}
+                runs.append(attack_report.Attacked(title, edit, scores, clean=clean, **own_names))
+    return runs, about

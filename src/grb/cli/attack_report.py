@@ -1,4 +1,4 @@
-"""What ``grb attack`` keeps and tells: one run, its files and figures, the summary over repeats, the table."""
+"""What ``grb attack`` writes and shows: its files and figures, the summary over seeds, the table."""
 
 from __future__ import annotations
 
@@ -6,192 +6,221 @@ import json
 import math
 import re
 import shlex
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from grb.cli import output
+from grb.cli import jobs, output
 from grb.cli.eval import dataset_title
 from grb.cli.options import is_one_file
+from grb.errors import GRBError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from grb.attack.base import AttackResult
     from grb.dataset import Dataset
+    from grb.pipeline import Job, Store
 
 SUFFIX = ".npz"
+Values = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Run:
-    """How one attack went; ``error`` says why it, or writing its files, failed. Scores are fractions."""
+@dataclass
+class Attacked(jobs.Run):
+    """One attack: a difficulty and a seed, scored on every victim."""
 
-    attack: str
-    version: int | None
-    params: dict[str, Any]
-    mode: str
-    seed: int
-    threat: dict[str, Any]
-    knowledge: str
-    victims: list[dict[str, Any]] = field(default_factory=list)
-    budget: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
-    seconds: float | None = None
-    cpu_seconds: float | None = None
-    peak_megabytes: float | None = None
-    notes: list[str] = field(default_factory=list)
-    saved: str | None = None
-    figures: list[str] = field(default_factory=list)
-    error: str | None = None
+    attack: str = ""
+    difficulty: str = "full"
+    seed: int = 0
+    clean: Mapping[str, str] = field(default_factory=dict)
 
-    def message(self) -> str:
-        words = f"{self.attack} {self.mode} seed {self.seed}"
-        if self.victims:
-            scores = ", ".join(
-                f"{own['victim']} {100 * own['clean']:.2f} -> {100 * own['attacked']:.2f}" for own in self.victims
-            )
-            words += f": {scores}, {self.seconds:.1f} s"
-        return words if self.error is None else f"{words}: FAILED: {self.error}"
+    @property
+    def keys(self) -> set[str]:
+        """Keys of all its jobs, the clean scores included."""
+        return {*super().keys, *self.clean.values()}
 
 
-def attack_params(attack: object) -> dict[str, Any]:
-    """The constructor's arguments as plain values; a function by its name. Limits are in the threat model, not here."""
-    if not is_dataclass(attack) or isinstance(attack, type):
-        return {}
-    values = {each.name: getattr(attack, each.name) for each in fields(attack)}
+def values(store: Store, run: Attacked) -> Values:
+    """Return one attack as plain values, for JSON and tables; scores are fractions."""
+    found: Values = {"attack": run.attack, "difficulty": run.difficulty, "seed": run.seed, "victims": []}
+    ended: Values = {"saved": run.saved, "figures": run.figures, "error": run.error}
+    if not store.has(run.job):
+        return {**found, **ended}
+    record = store.read(run.job)
+    victims = [
+        _victim(store, name, run.clean[name], key, run.difficulty) for name, key in run.scores.items() if store.has(key)
+    ]
     return {
-        name: value if isinstance(value, bool | int | float | str) else getattr(value, "__name__", str(value))
-        for name, value in values.items()
-        if value is not None
+        **found,
+        "version": record.job.version,
+        "params": dict(record.job.spec.params),
+        "threat": dict(record.job.extra["threat"]),
+        "knowledge": record.job.extra["knowledge"],
+        "victims": victims,
+        **{name: record.result[name] for name in ("budget", "steps", "seconds", "cpu_seconds", "notes")},
+        "peak_megabytes": record.provenance["peak_megabytes"],
+        **ended,
     }
 
 
-def _stem(run: Run, dataset: str) -> str:
-    parts = [re.sub(r"[^\w.+-]", "-", part) for part in (run.attack, dataset, run.mode)]
+def _victim(store: Store, name: str, clean: str, attacked: str, difficulty: str) -> Values:
+    before, after = jobs.measurement(store, clean), jobs.measurement(store, attacked)
+    outcome = after.outcomes[difficulty]
+    return {
+        "victim": name,
+        "model": store.read(after.defense.method.key).result.get("model", after.defense.method.name),
+        "clean": before.outcomes[difficulty].values[before.metric],
+        "attacked": outcome.values[after.metric],
+        "changed": outcome.changed,
+    }
+
+
+def message(store: Store, run: jobs.Run) -> str:
+    """Return the scores of a finished attack in one line."""
+    assert isinstance(run, Attacked)
+    found = values(store, run)
+    scores = [f"{own['victim']} {100 * own['clean']:.2f} -> {100 * own['attacked']:.2f}" for own in found["victims"]]
+    return f"{', '.join(scores)}, {found['seconds']:.1f} s"
+
+
+def expected_steps(job: Job, dataset: Dataset) -> int | None:
+    """Return the number of epochs or steps of a job, for its ETA; None if it does not say."""
+    from grb.attack.build import OWN_NAMES, build_attack
+    from grb.model.build import settings
+
+    if job.kind == "fit":
+        return settings(job.spec.name, dataset.name).epochs
+    attack = build_attack(job.spec.name, dataset.name, **job.spec.params)
+    steps = next((getattr(attack, name) for name in OWN_NAMES["iterations"] if hasattr(attack, name)), None)
+    nodes = job.extra["threat"].get("nodes")
+    if not isinstance(steps, int):
+        return None
+    if nodes:
+        batch = max(1, math.floor(getattr(attack, "sequential_step", 1.0) * nodes))
+        steps *= math.ceil(nodes / batch)
+    return steps * (len(dataset.test_ids(str(job.mode))) if dataset.task == "graph" else 1)
+
+
+def _stem(run: Attacked, dataset: str) -> str:
+    parts = [re.sub(r"[^\w.+-]", "-", part) for part in (run.attack, dataset, run.difficulty)]
     return "-".join([*parts, f"seed{run.seed}"])
 
 
-def write(save: Path, run: Run, result: AttackResult, header: dict[str, Any]) -> Path:
-    """The edit, and beside it the record with the history of loss and accuracy."""
-    from grb.graph.files import write_atomic
+def write(store: Store, run: Attacked, header: Values, written: Path | None) -> None:
+    """Write the edit, and beside it the record with the course of loss and kept labels."""
+    from grb.atomic import write_atomic
+    from grb.graph import GraphEdit
 
-    dataset = header["dataset"]
-    place = save if is_one_file(save, SUFFIX) else save / f"{_stem(run, dataset['name'])}{SUFFIX}"
-    facts = asdict(run)
-    told = {key: facts[key] for key in ("attack", "version", "params", "mode", "seed", "threat", "knowledge")}
-    versions = {key: header[key] for key in ("grb", "torch", "threads", "attacked")}
-    result.edit.save(place, **told, **versions, dataset=dataset["name"], fingerprint=dataset["fingerprint"])
-    for key in ("saved", "figures", "error"):
-        del facts[key]
-    trace = {
-        # what a diverged attack reports is no number in JSON
-        "loss": [step.loss if math.isfinite(step.loss) else None for step in result.steps],
-        "clean_labels_kept": [step.accuracy for step in result.steps],
-    }
-    text = json.dumps({**header, **facts, "edit": place.name, "trace": trace}, indent=1, allow_nan=False)
-
-    def put(stream: IO[bytes]) -> None:
-        stream.write(text.encode() + b"\n")
-
-    write_atomic(place.with_suffix(".json"), put)
-    return place
+    if written is None or run.error:
+        return
+    dataset, found, record = header["dataset"], values(store, run), store.read(run.job)
+    path = written if is_one_file(written, SUFFIX) else written / f"{_stem(run, dataset['name'])}{SUFFIX}"
+    named = ("attack", "version", "params", "difficulty", "seed", "threat", "knowledge")
+    meta = {key: found[key] for key in named} | {key: header[key] for key in ("grb", "torch", "threads", "attacked")}
+    trace = {"loss": record.result["loss"], "clean_labels_kept": record.result["kept"]}
+    facts = {key: value for key, value in found.items() if key not in ("saved", "figures", "error")}
+    text = json.dumps({**header, **facts, "edit": path.name, "trace": trace}, indent=1, allow_nan=False)
+    try:
+        edit = GraphEdit.load(store.checked(record, "edit"))
+        edit.save(path, **meta, dataset=dataset["name"], fingerprint=dataset["fingerprint"])
+        write_atomic(path.with_suffix(".json"), text.encode() + b"\n")
+        run.saved = str(path)
+    except GRBError as refusal:  # the scores are worth showing all the same
+        run.error = str(refusal)
 
 
-def draw(directory: Path, run: Run, result: AttackResult, dataset: Dataset, before: Tensor, after: Tensor) -> list[str]:
-    """The loss curve, and what the first victim says around one target; ``before`` and ``after`` are its logits."""
+def draw(store: Store, run: Attacked, dataset: Dataset, directory: Path | None) -> None:
+    """Draw the loss curve, and the predictions of the first victim around one target."""
     from grb import visualise
+    from grb.evaluator.scoring import predict_checked
+    from grb.graph import GraphEdit
+    from grb.pipeline.worker import Worker
+    from grb.visualise.curve import Curve
 
-    place = directory / _stem(run, dataset.name)
-    title = f"{run.attack} on {dataset_title(dataset)}, {run.mode}"
-    drawn = []
-    if result.steps:
-        curve = visualise.curve(result.steps)
-        drawn.append(visualise.save(visualise.draw_curve(curve, title=title), f"{place}-curve.png"))
-    if dataset.labels.dim() == 1:
-        said = before.argmax(1), after.argmax(1)
-        target = visualise.telling_target(dataset.graph, result.edit, dataset.test_ids(run.mode), *said)
-        around = visualise.neighbourhood(dataset.graph, result.edit, target, *said)
-        figure = visualise.draw_neighbourhood(around, title=f"{title}, {run.victims[0]['victim']}")
-        drawn.append(visualise.save(figure, f"{place}-neighbourhood.png"))
-    return [str(path) for path in drawn]
+    if directory is None or run.error:
+        return
+    record, path = store.read(run.job), directory / _stem(run, dataset.name)
+    title = f"{run.attack} on {dataset_title(dataset)}, {run.difficulty}"
+    try:
+        loss, kept = (tuple(record.result[name]) for name in ("loss", "kept"))
+        if kept and len(loss) == len(kept):
+            figure = visualise.draw_curve(Curve(loss, kept, record.result["steps"]), title=title)
+            run.figures.append(str(visualise.save(figure, f"{path}-curve.png")))
+        if dataset.labels.dim() == 1:
+            name, score = next(iter(run.scores.items()))
+            model = Worker(store).model(store.read(score).job.inputs["model"])
+            edit = GraphEdit.load(store.checked(record, "edit"))
+            graphs = dataset.graph, dataset.graph.apply(edit)
+            before, after = (predict_checked(model, graph, dataset).logits.argmax(1) for graph in graphs)
+            target = visualise.telling_target(dataset.graph, edit, dataset.test_ids(run.difficulty), before, after)
+            around = visualise.neighbourhood(dataset.graph, edit, target, before, after)
+            figure = visualise.draw_neighbourhood(around, title=f"{title}, {name}")
+            run.figures.append(str(visualise.save(figure, f"{path}-neighbourhood.png")))
+    except GRBError as refusal:
+        run.error = str(refusal)
 
 
-def summaries(runs: list[Run]) -> list[dict[str, Any]]:
-    """Every attack, difficulty and victim over its repeats."""
-    groups: dict[tuple[str, str], list[Run]] = {}
+def summaries(runs: Sequence[Values]) -> list[Values]:
+    """Return every attack, difficulty and victim over its seeds."""
+    groups: dict[tuple[str, str], list[Values]] = {}
     for run in runs:
-        groups.setdefault((run.attack, run.mode), []).append(run)
+        groups.setdefault((run["attack"], run["difficulty"]), []).append(run)
     return [
         row
-        for (attack, mode), own in groups.items()
-        for row in _summary({"attack": attack, "mode": mode, "failed": sum(run.error is not None for run in own)}, own)
+        for (attack, difficulty), own in groups.items()
+        for row in _summary(
+            {"attack": attack, "difficulty": difficulty, "failed": sum(run["error"] is not None for run in own)}, own
+        )
     ]
 
 
-def _summary(begun: dict[str, Any], runs: list[Run]) -> list[dict[str, Any]]:
-    from grb.metric import mean_std
-
-    done = [run for run in runs if run.victims]
+def _summary(begun: Values, runs: Sequence[Values]) -> list[Values]:
+    done = [run for run in runs if run["victims"]]
     if not done:
         return [begun]
-
-    def over(values: list[float]) -> dict[str, float | None]:
-        found = mean_std(values)
-        return {"mean": float(found.mean), "std": float(found.std) if len(values) > 1 else None}
-
     costs = {
         "repeats": len(done),
-        "budget": {key: max(run.budget[key] for run in done) for key in done[0].budget},
-        **{key: sum(getattr(run, key) for run in done) / len(done) for key in ("seconds", "cpu_seconds")},
-        "peak_megabytes": max(run.peak_megabytes or 0.0 for run in done),
+        "budget": {key: max(run["budget"][key] for run in done) for key in done[0]["budget"]},
+        **{key: sum(run[key] for run in done) / len(done) for key in ("seconds", "cpu_seconds")},
+        "peak_megabytes": max(run["peak_megabytes"] for run in done),
     }
     rows = []
-    for place, victim in enumerate(done[0].victims):
-        own = [run.victims[place] for run in done]
+    for index, victim in enumerate(done[0]["victims"]):
+        own = [run["victims"][index] for run in done]
         scores = {
             "clean": victim["clean"],
-            "attacked": over([each["attacked"] for each in own]),
+            "attacked": jobs.over([each["attacked"] for each in own]),
             "drop": victim["clean"] - sum(each["attacked"] for each in own) / len(own),
-            "changed": over([each["changed"] for each in own]),
+            "changed": jobs.over([each["changed"] for each in own]),
         }
         rows.append({**begun, "victim": victim["victim"], "model": victim["model"], **scores, **costs})
     return rows
 
 
-def show(result: dict[str, Any], title: str, seeds: int, total: int) -> None:
+def show(result: Values, title: str, seeds: int, total: int) -> None:
+    """Show the summary as a table."""
     failed = any(row["failed"] for row in result["summary"])
-    heads = [
-        "attack",
-        "mode",
-        "victim",
-        "clean",
-        "attacked",
-        "drop",
-        "changed",
-        "budget",
-        "seconds",
-        "CPU s",
-        "peak MB",
-    ]
+    names = ("attack", "difficulty", "victim")
+    numbers = ("clean", "attacked", "drop", "changed")
+    costs = ("seconds", "CPU s", "peak MB")
     rows = [
-        [row["attack"], row["mode"], *_cells(row), *([f"{row['failed']} of {seeds}"] if failed else [])]
+        [row["attack"], row["difficulty"], *_cells(row), *([f"{row['failed']} of {seeds}"] if failed else [])]
         for row in result["summary"]
     ]
-    several = f", mean {output.plus_minus()} std of {seeds} repeats" if seeds > 1 else ""
+    several = f", mean {output.plus_minus()} std of {seeds} seeds" if seeds > 1 else ""
     if result["interrupted"]:
         several = f", interrupted after {len(result['runs'])} of {total} runs"
     about = result["attacked"]
-    how = {
+    knowledge = {
         "white-box": "white-box",
         "transfer": f"transfer from {about['model']}" if about else "",
         "none": "without a model",
     }[result["knowledge"]]
-    title = f"{title}, {how}: {result['metric']} in %{several}"
-    output.table(title, [*heads, *(["failed"] if failed else [])], rows, numbers=[*heads[3:7], *heads[8:], "failed"])
+    title = f"{title}, {knowledge}: {result['metric']} in %{several}"
+    headers = [*names, *numbers, "budget", *costs, *(["failed"] if failed else [])]
+    output.table(title, headers, rows, numbers=[*numbers, *costs, "failed"])
 
 
-def _cells(row: dict[str, Any]) -> list[str | None]:
+def _cells(row: Values) -> list[str | None]:
     if "victim" not in row:
         return [None] * 9
     budget = ", ".join(
@@ -200,9 +229,9 @@ def _cells(row: dict[str, Any]) -> list[str | None]:
     return [
         row["victim"],
         f"{100 * row['clean']:.2f}",
-        _score(row["attacked"]),
+        jobs.percent(row["attacked"]),
         f"{100 * row['drop']:.2f}",
-        _score(row["changed"]),
+        jobs.percent(row["changed"]),
         budget,
         f"{row['seconds']:.1f}",
         f"{row['cpu_seconds']:.1f}",
@@ -210,14 +239,8 @@ def _cells(row: dict[str, Any]) -> list[str | None]:
     ]
 
 
-def _score(score: dict[str, float | None]) -> str:
-    mean, std = score["mean"], score["std"]
-    assert mean is not None
-    return f"{100 * mean:.2f}" + ("" if std is None else f"{output.plus_minus()}{100 * std:.2f}")
-
-
-def say_files(runs: list[Run], *, submittable: bool) -> None:
-    """Which files were written, and how to go on with an edit."""
+def say_files(runs: Sequence[jobs.Run], *, submittable: bool) -> None:
+    """Say which files were written, and what to do with an edit."""
     saved = [run.saved for run in runs if run.saved]
     drawn = [path for run in runs for path in run.figures]
     if len(saved) > 1:

@@ -51,7 +51,6 @@ def evaluate(
     threads: Annotated[int, typer.Option(help="Number of threads that torch uses.")] = 1,
     data_dir: DataDir = None,
     as_json: Json = False,
-    edit: Annotated[Path | None, typer.Option(hidden=True, help="Replaced by edits as arguments.")] = None,
 ) -> None:
     """Score a saved model on the test sets of a dataset, clean and under every edit.
 
@@ -65,10 +64,6 @@ def evaluate(
     from grb import metric
     from grb.evaluator.scoring import primary_metric
 
-    if edit is not None:
-        raise DataError(
-            f"--edit is not an option any more; write `grb eval {file} {edit}`, with as many edits as wanted"
-        )
     check_counts(threads=threads)
     use_machine(threads)
     chosen = metric.get_all(metrics or "")
@@ -103,7 +98,7 @@ def _load(file: Path, dataset: str | None, data_dir: Path | None) -> tuple[Graph
     from grb.trainer.checkpoint import load_model_with_meta
 
     model, meta = load_model_with_meta(file)
-    loaded = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
+    loaded, _ = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
     fingerprint = loaded.fingerprint()
     check_model(file, model, meta, loaded, fingerprint)
     return model, loaded, fingerprint
@@ -162,10 +157,10 @@ def trained_on(file: Path, meta: dict[str, Any]) -> str:
     return name
 
 
-def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> Dataset:
-    """The dataset with the split that models were trained on; with another one they may know the test labels."""
+def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> tuple[Dataset, int | None]:
+    """The dataset with the split that models were trained on, and its number; with another they may know test labels."""
     if dataset.scheme is None:
-        return dataset
+        return dataset, None
     found = {
         meta["split"] for meta in metas if isinstance(meta.get("split"), int) and meta.get("dataset") == dataset.name
     }
@@ -174,7 +169,8 @@ def on_split(dataset: Dataset, metas: Sequence[Mapping[str, Any]]) -> Dataset:
         raise DataError(
             f"the models were trained on the splits {listed} of '{dataset.name}'; compare models of one split"
         )
-    return dataset.with_split(*found) if found else dataset
+    number = found.pop() if found else 0
+    return dataset.with_split(number), number
 
 
 def check_model(file: Path, model: GraphModel, meta: dict[str, Any], dataset: Dataset, fingerprint: str) -> None:

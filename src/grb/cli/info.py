@@ -20,7 +20,7 @@ MORE = (("parameters_on_grb_cora", "parameters on grb-cora"), ("training", "trai
 def info(
     name: Annotated[str, typer.Argument(help="Any name that `grb ls` shows.", autocompletion=names())],
     kind: Annotated[
-        str | None, typer.Option(help="Only as a dataset, model, ...; all kinds that have the name if not given.")
+        str | None, typer.Option(help="Show only the dataset, model or other kind of this name; all kinds by default.")
     ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -34,11 +34,11 @@ def info(
       grb info grb-cora --json
     """
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
-    found = {kind: own for kind in kinds if (own := _own_name(kind, name)) is not None}
+    found = {kind: known for kind in kinds if (known := _canonical_name(kind, name)) is not None}
     if not found:
-        known = [each for kind in kinds for each in catalogue.entries(kind)]
-        raise UnknownName(" or ".join(kinds), name, known, advice="`grb ls` shows all names.")
-    about = {kind: _about(kind, own, name, data_dir) for kind, own in found.items()}
+        every = [each for kind in kinds for each in catalogue.entries(kind)]
+        raise UnknownName(" or ".join(kinds), name, every, advice="`grb ls` shows all names.")
+    about = {kind: _about(kind, known, name, data_dir) for kind, known in found.items()}
     if as_json:
         output.print_json({"name": name, "kinds": about})
         return
@@ -46,19 +46,19 @@ def info(
         _show(kind, facts)
 
 
-def _own_name(kind: str, name: str) -> str | None:
+def _canonical_name(kind: str, name: str) -> str | None:
     try:
         return catalogue.canonical(kind, ModelName.parse(name).architecture if kind == "model" else name)
     except UnknownName:
         return None
 
 
-def _about(kind: str, own: str, given: str, data_dir: Any) -> dict[str, Any]:
+def _about(kind: str, known: str, given: str, data_dir: Any) -> dict[str, Any]:
     if kind == "dataset":
-        return describe.dataset(own, data_dir)
+        return describe.dataset(known, data_dir)
     if kind == "model":
         return describe.model(given)
-    return describe.anything(kind, own)
+    return describe.anything(kind, known)
 
 
 def _show(kind: str, facts: dict[str, Any]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +16,13 @@ from grb import catalogue
 from grb.errors import DataError
 
 if TYPE_CHECKING:
+    from grb.dataset import Dataset
     from grb.pipeline.store import Store
+
+MAX_SEEDS = 10_000
+EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20"}
+# parameters that are lists, also with one value
+LISTS = ("hidden_features",)
 
 
 def names(*kinds: str) -> Callable[[str], list[str]]:
@@ -50,18 +58,95 @@ def check_seed(name: str, seed: int | None) -> None:
         raise DataError(f"--{name} is {seed}, but a whole number from 0 to 2**63 - 1 is needed")
 
 
-def is_one_file(save: Path, suffix: str) -> bool:
-    """Whether ``--save`` means a file and not a directory."""
-    return save.suffix == suffix and not save.is_dir()
+def chosen_seeds(seed: int | None, seeds: str | None) -> tuple[int, ...]:
+    """Return the seeds of ``--seed 3`` (one), ``--seeds 5`` (0 to 4), ``--seeds 2-4`` or ``--seeds 0,3``; 0 if none is given.
+
+    >>> chosen_seeds(None, "3"), chosen_seeds(None, "2-4"), chosen_seeds(None, "0,3"), chosen_seeds(7, None)
+    ((0, 1, 2), (2, 3, 4), (0, 3), (7,))
+    """
+    if seed is not None and seeds is not None:
+        raise DataError("--seed and --seeds were both given; --seeds 3 means 0, 1 and 2, --seed 3 means 3 alone")
+    if seeds is None:
+        check_seed("seed", seed)
+        return (seed or 0,)
+    found = re.fullmatch(r"(\d{1,19})-(\d{1,19})", seeds)
+    if found:
+        chosen = range(int(found[1]), int(found[2]) + 1)
+    elif re.fullmatch(r"\d{1,6}", seeds):
+        chosen = range(int(seeds))
+    elif re.fullmatch(r"\d{1,19}(,\d{1,19})+", seeds):
+        return tuple(dict.fromkeys(map(int, seeds.split(","))))
+    else:
+        chosen = range(0)
+    if not 1 <= len(chosen) <= MAX_SEEDS or chosen[-1] >= 2**63:
+        raise DataError(
+            f"--seeds is '{seeds[:60]}', but a number of seeds (5), a range (0-4) or a list (0,3) is needed"
+        )
+    return tuple(chosen)
 
 
-def check_target(save: Path | None, runs: int, suffix: str, *, example: str) -> None:
+def chosen_difficulties(text: str | None, dataset: Dataset) -> list[str]:
+    """Return the difficulties of ``easy,full``; all that the dataset has for ``all`` or if none is given."""
+    from grb.dataset import DIFFICULTIES
+
+    if text in (None, "all"):
+        return [name for name in DIFFICULTIES if len(dataset.split.test.get(name, ()))]
+    chosen = list(dict.fromkeys(name.strip() for name in str(text).split(",")))
+    for name in chosen:
+        if not len(dataset.test_ids(name)):
+            raise DataError(f"dataset '{dataset.name}' has no {name} test nodes")
+    return chosen
+
+
+def settings_of(given: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """Return names and values of ``NAME=VALUE``, as a recipe has them.
+
+    >>> settings_of(["lr=0.01", "hidden_features=64,64", "bias=true"], "--param")
+    {'lr': 0.01, 'hidden_features': [64, 64], 'bias': True}
+    """
+    found: dict[str, Any] = {}
+    for each in given or ():
+        name, sign, value = each.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign or not name.isidentifier() or not value.strip():
+            raise DataError(
+                f"{option} is '{each[:60]}', but NAME=VALUE is needed, for instance {option} {EXAMPLES[option]}"
+            )
+        if name in found:
+            raise DataError(f"{option} gives {name} twice; once is enough")
+        parts = [_value(part.strip(), each, option) for part in value.split(",")]
+        found[name] = parts if len(parts) > 1 or name in LISTS else parts[0]
+    return found
+
+
+def _value(text: str, given: str, option: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if not math.isfinite(number):
+            raise DataError(f"{option} is '{given[:60]}', but only finite numbers are possible")
+        return number
+    if not text:
+        raise DataError(f"{option} is '{given[:60]}', but a value is missing beside a comma")
+    return text
+
+
+def is_one_file(written: Path, suffix: str) -> bool:
+    """Whether ``--output`` means a file and not a directory."""
+    return written.suffix == suffix and not written.is_dir()
+
+
+def check_target(written: Path | None, runs: int, suffix: str, *, example: str) -> None:
     """Refuse before the work what could not be written after it; nothing is created here."""
-    if save is None:
+    if written is None:
         return
-    if is_one_file(save, suffix) and runs > 1:
-        raise DataError(f"--save is one file, but there are {runs} runs; give a directory, for instance {example}")
-    check_directory(save.parent if is_one_file(save, suffix) else save, save)
+    if is_one_file(written, suffix) and runs > 1:
+        raise DataError(f"--output is one file, but there are {runs} runs; give a directory, for instance {example}")
+    check_directory(written.parent if is_one_file(written, suffix) else written, written)
 
 
 def check_directory(directory: Path, wanted: Path) -> None:
@@ -81,15 +166,55 @@ def check_directory(directory: Path, wanted: Path) -> None:
         raise DataError(f"cannot write {wanted}: {reason} in {existing}; choose another place") from None
 
 
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable JSON on stdout; words for humans go to stderr.")]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON to stdout; messages go to stderr.")]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="Look here before GRB_DATA: the directory with a dataset's npz files, or a root of such."),
+    typer.Option(help="Directory to search before GRB_DATA: one with a dataset's npz files, or with folders of such."),
+]
+DatasetOption = Annotated[
+    str,
+    typer.Option("--dataset", "-d", help="Name, file or folder of the dataset.", autocompletion=names("dataset")),
+]
+TrainedOn = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        help="Name, file or folder of the dataset; by default the one that the model was trained on.",
+        autocompletion=names("dataset"),
+    ),
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="One random seed; 0 by default.")]
+Seeds = Annotated[
+    str | None,
+    typer.Option("--seeds", metavar="5|0-4|0,3", help="Several random seeds: how many, a range, or a list."),
+]
+Difficulties = Annotated[
+    str | None,
+    typer.Option(
+        "--difficulty", metavar="NAME,...", help="Test sets, for instance easy,full; all of the dataset by default."
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", "-p", metavar="NAME=VALUE", help="A setting instead of the paper's, as in a recipe; repeatable."
+    ),
+]
+Device = Annotated[str, typer.Option("--device", help="Device to compute on: cpu, cuda, cuda:1, ...")]
+Threads = Annotated[
+    int, typer.Option("--threads", help="Number of torch threads; results are reproducible per number.")
 ]
 
 
 StoreOption = Annotated[
     Path | None, typer.Option("--store", help="Directory of records and artefacts; the one below GRB_HOME by default.")
+]
+KeptStore = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", help="Store that keeps the jobs, so that running again resumes; a temporary one by default."
+    ),
 ]
 StoreArgument = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""Where words, tables and JSON go: results to stdout, everything said along the way to stderr."""
+"""Output of the commands: results (text, tables, JSON) on stdout, messages along the way on stderr."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on stdout or stderr as it is now; names in brackets are text, not markup."""
+    """Return a console on stdout or stderr as it is now; names in brackets are text, not markup."""
     made = _Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
     if not made.is_terminal:
         made.width = PIPE_WIDTH
     return made
 
 
-def say(sentence: str) -> None:
-    """A sentence for humans, on stderr."""
-    console(stderr=True).print(sentence)
+def say(message: str) -> None:
+    """Print a human-readable message on stderr."""
+    console(stderr=True).print(message)
 
 
 def print_json(value: Any) -> None:
-    """JSON on stdout; NaN and infinity are a bug and raise."""
+    """Print JSON on stdout; NaN and infinity are a bug and raise."""
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def table(
     title: str | None, headers: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Iterable[str] = ()
 ) -> None:
-    """A table on stdout; columns named in ``numbers`` are set to the right."""
+    """Print a table on stdout; columns named in ``numbers`` are aligned to the right."""
     right = set(numbers)
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for header in headers:
@@ -53,7 +53,7 @@ def table(
 
 
 def facts(title: str | None, pairs: Iterable[tuple[str, Any]]) -> None:
-    """Names and values in two columns on stdout, without a head."""
+    """Print names and values in two columns on stdout, without a header."""
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -74,7 +74,7 @@ def _print(title: str | None, grid: Table) -> None:
 
 
 def cell_text(value: Any) -> str:
-    """A value as people write it: '-' for nothing, yes or no, four digits behind the point at most."""
+    """Return a value as text: '-' for None, yes or no, up to four decimals."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -89,7 +89,7 @@ def cell_text(value: Any) -> str:
 
 
 def plus_minus() -> str:
-    """The sign, or its two letters where stdout cannot write it."""
+    """Return the sign ±, or +- where stdout cannot encode it."""
     try:
         "±".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

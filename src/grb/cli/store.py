@@ -1,4 +1,4 @@
-"""``grb store``: look into a store, clean it, prove it, and carry it to another machine."""
+"""``grb store``: look into a store, verify it, and copy it to another machine."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, StoreOption, group, store_at, use_machine
+from grb.cli.options import Json, group, store_at, use_machine
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
     from grb.pipeline import Record, Store
 
-app = group("List, clean, verify, export and import records and artefacts.")
-Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; the one below GRB_HOME if not given.")]
+app = group("List, verify and copy records and artefacts.")
+TABLES = (".csv", ".json", ".jsonl")
+Where = Annotated[Path | None, typer.Argument(metavar="[STORE]", help="The store; the one below GRB_HOME by default.")]
 
 
 @app.command("ls")
 def ls(
     store: Where = None,
-    kind: Annotated[str | None, typer.Option(help="fit, attack, score or profile only.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Kind of the jobs to list: fit, attack, score, profile or study.")
+    ] = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Jobs that failed last instead of those that are done.")
+        bool, typer.Option("--failed", help="List the jobs that failed last instead of those that are done.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +58,7 @@ def ls(
         raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are the kinds of jobs")
     records = [record for record in place.records() if kind in (None, record.job.kind)]
     if as_json:
-        output.print_json([_facts(record) for record in records])
+        output.print_json([_values(record) for record in records])
         return
     if kind is None:
         counts = Counter((record.job.data.dataset, record.job.kind) for record in records)
@@ -69,76 +72,54 @@ def ls(
     output.table(f"{len(shown)} records in {place.path}", ["key", "job", "result"], shown)
 
 
-@app.command("gc")
-def gc(
-    store: Where = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Remove what no record names: artefacts of lost jobs, parts of killed writers, stale claims.
-
-    \b
-    Example:
-      grb store gc results --dry-run
-    """
-    place = _existing(store)
-    paths = place.garbage()
-    size = sum(path.stat().st_size for path in paths)
-    if not dry_run:
-        for path in paths:
-            path.unlink(missing_ok=True)
-    if as_json:
-        output.print_json({"files": len(paths), "bytes": size, "removed": not dry_run})
-        return
-    output.say(
-        f"{len(paths)} files, {size / 2**20:.1f} MB {'would be' if dry_run else 'were'} removed from {place.path}"
-    )
-
-
 @app.command("verify")
 def verify(
     store: Where = None,
     rerun: Annotated[
-        int, typer.Option(min=0, help="Compute so many random scores again, and all they were made of.")
+        int, typer.Option(min=0, help="Number of random scores to compute again, with all that they were made of.")
     ] = 0,
     key: Annotated[
-        str | None, typer.Option(help="Compute this record again instead; the first digits suffice.")
+        str | None, typer.Option(help="Key of one record to compute again; its first digits suffice.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which random scores.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the choice of scores.")] = 0,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean", help="Remove unused files: artefacts of lost jobs, parts of killed writers, stale claims."
+        ),
+    ] = False,
     trust_code: Annotated[
         bool,
         typer.Option("--trust-code", help="Import what records name as package.module:Class; for your own stores."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check every byte of a store or of a bundle, and compute some of it again.
+    """Check every byte of a store or of a bundle, compute some of it again, and find files that no record names.
 
     \b
     Examples:
       grb store verify
       grb store verify results --rerun 3
+      grb store verify results --clean
       grb store verify bundle.zip
     """
     from grb.pipeline.rerun import choose
     from grb.pipeline.rerun import rerun as compute_again
 
     use_machine(1)
-    with _place(store) as place:
+    with _opened(store) as place:
         problems = place.verify()
-        count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
-        keys = (
-            [_whole(place, key)]
-            if key is not None
-            else choose(place, rerun, seed=seed)
-            if rerun > 0 and not problems
-            else []
-        )
+        keys = [_whole(place, key)] if key is not None else []
+        if key is None and rerun > 0 and not problems:
+            keys = choose(place, rerun, seed=seed)
         compared = compute_again(
             place,
             keys,
             trust_code=trust_code,
             on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
         )
+        count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
+        unused = _unused(place, remove=clean) if not problems else {"files": 0, "bytes": 0, "removed": False}
     different = [each for each in compared if not each.equal]
     if as_json:
         output.print_json(
@@ -146,76 +127,74 @@ def verify(
                 "records": count,
                 "problems": [vars(problem) for problem in problems],
                 "recomputed": [{"key": each.key, "job": each.label, "equal": each.equal} for each in compared],
+                "unused": unused,
             }
         )
     else:
         for problem in problems[:20]:
             output.say(f"{problem.key[:12]}: {problem.message}")
-        output.say(
-            f"{count} records, {len(problems)} problems, {len(compared) - len(different)}/{len(compared)} equal again"
-        )
+        again = f", {len(compared) - len(different)}/{len(compared)} equal again" if compared else ""
+        output.say(f"{count} records, {len(problems)} problems{again}")
+        if unused["files"]:
+            advice = "were removed" if unused["removed"] else "are unused; --clean removes them"
+            output.say(f"{unused['files']} files, {unused['bytes'] / 2**20:.1f} MB {advice}")
     if problems or different:
         raise IntegrityError(f"{len(problems)} records are not what they say, {len(different)} gave other results")
 
 
-@app.command("export")
-def export(
-    store: Where = None,
-    to: Annotated[Path, typer.Option("-o", "--output", help="bundle.zip, or a table: .csv, .json(l)")] = Path(
-        "bundle.zip"
-    ),
-    recipe: Annotated[str | None, typer.Option(help="Export only what the studies of this name need.")] = None,
+def _unused(store: Store, *, remove: bool) -> dict[str, Any]:
+    """Files that no record names, removed if asked for."""
+    paths = store.garbage()
+    size = sum(path.stat().st_size for path in paths)
+    for path in paths if remove else []:
+        path.unlink(missing_ok=True)
+    return {"files": len(paths), "bytes": size, "removed": remove and bool(paths)}
+
+
+@app.command("copy")
+def copy(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A store, or a bundle (.zip).")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="A store, a bundle (.zip), or a table (.csv, .json, .jsonl).")
+    ],
+    recipe: Annotated[str | None, typer.Option(help="Copy only what the studies of this name need.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a bundle (records, weights, edits) for another machine, or a table: scores of a recipe, runs of the taxonomy.
+    """Copy records to another store, into a bundle for another machine, or into a table; every byte is checked before.
+
+    A bundle has records, weights and edits. A table has the scores of a recipe, or the runs of the taxonomy.
 
     \b
     Examples:
-      grb store export results -o bundle.zip
-      grb store export results --recipe grb-cora -o scores.csv
-      grb store export results -o runs.jsonl
+      grb store copy results bundle.zip
+      grb store copy bundle.zip elsewhere
+      grb store copy results scores.csv --recipe grb-cora
+      grb store copy results runs.jsonl
     """
-    place = _existing(store)
-    if to.suffix == ".zip":
-        from grb.pipeline.bundle import pack, study_keys
+    from grb.pipeline.bundle import merge, pack, study_keys
 
-        count = pack(place, to, None if recipe is None else study_keys(place, recipe))
-    else:
-        count = _write_runs(place, to) if recipe is None else _write_scores(place, recipe, to)
+    with _opened(source) as place:
+        keys = None if recipe is None else study_keys(place, recipe)
+        if target.suffix == ".zip":
+            count = pack(place, target, keys)
+        elif target.suffix in TABLES:
+            count = _write_runs(place, target) if recipe is None else _write_scores(place, recipe, target)
+        elif target.suffix and not target.is_dir():
+            raise DataError(f"the target is {target}, but a store, .zip, .csv, .json or .jsonl is needed")
+        else:
+            if problems := place.verify():
+                raise IntegrityError(f"{source} is not copied: {problems[0].message} ({len(problems)} problems)")
+            count = merge(place, store_at(target), keys)
     if as_json:
-        output.print_json({"file": str(to), "records": count, "bytes": to.stat().st_size})
+        size = target.stat().st_size if target.is_file() else None
+        output.print_json({"target": str(target), "records": count, "bytes": size})
     else:
-        output.say(f"{count} records to {to}, {to.stat().st_size / 2**20:.2f} MB")
-
-
-@app.command("import")
-def take_in(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE.zip", help="Written by `grb store export`.")],
-    store: StoreOption = None,
-    as_json: Json = False,
-) -> None:
-    """Take the records of a bundle into a store, after checking every byte of it.
-
-    \b
-    Example:
-      grb store import bundle.zip --store results
-    """
-    from grb.pipeline.bundle import merge, opened
-
-    place = store_at(store)
-    with opened(bundle) as source:
-        problems = source.verify()
-        if problems:
-            raise IntegrityError(f"{bundle} is not taken in: {problems[0].message} ({len(problems)} problems)")
-        added = merge(source, place)
-    if as_json:
-        output.print_json({"added": added, "store": str(place.path)})
-    else:
-        output.say(f"{added} new records in {place.path}")
+        size_text = f", {target.stat().st_size / 2**20:.2f} MB" if target.is_file() else ""
+        output.say(f"{count} records copied to {target}{size_text}")
 
 
 @contextmanager
-def _place(path: Path | None) -> Iterator[Store]:
+def _opened(path: Path | None) -> Iterator[Store]:
     """A store, or a bundle unpacked beside."""
     if path is not None and path.suffix == ".zip":
         from grb.pipeline.bundle import opened
@@ -227,7 +206,7 @@ def _place(path: Path | None) -> Iterator[Store]:
 
 
 def _existing(path: Path | None) -> Store:
-    """A store to look into; a path without one is a slip of the pen."""
+    """A store to look into; a path without one is refused."""
     if path is not None and not path.is_dir():
         raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
     return store_at(path)
@@ -240,34 +219,30 @@ def _whole(store: Store, start: str) -> str:
     return found[0]
 
 
-def _facts(record: Record) -> dict[str, Any]:
-    return {
-        "key": record.key,
-        **{name: value for name, value in record.to_dict().items() if name not in ("format", "objects")},
-    }
+def _values(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in record.to_dict().items() if name not in ("format", "objects")}
 
 
 def _result(record: Record) -> str:
-    result = record.result
-    if record.job.kind == "fit":
-        score = result.get("val_score")
-        return f"{result['epochs']} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
-    if record.job.kind == "profile":
-        from grb.taxonomy.measurement import ProfileMeasurement
-
-        run = ProfileMeasurement.from_dict(record.measurement)
-        return f"AUROC {100 * run.auroc:.2f}, {run.epochs} epochs"
+    """The result of a record in a few words."""
+    result, found = record.result, record.measurement
+    if found is not None and "outcomes" in found:
+        metric = found["metric"]
+        return "  ".join(f"{name} {100 * each['values'][metric]:.2f}" for name, each in found["outcomes"].items())
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
-    return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())
+    if found is not None and "auroc" in found:
+        return f"AUROC {100 * found['auroc']:.2f}, {found['epochs']} epochs"
+    score, epochs = result.get("val_score"), result.get("epochs")
+    words = [f"{epochs} epochs" if epochs is not None else str(result.get("title", ""))]
+    return ", ".join([*filter(None, words), *([f"val {100 * score:.2f}"] if score is not None else [])])
 
 
 def _write_scores(store: Store, recipe: str, to: Path) -> int:
     """All scores of a recipe, one row each."""
-    from grb.leaderboard.export import run_rows
-    from grb.pipeline.results import boards
+    from grb.pipeline.results import score_rows
 
-    return _write_rows([row for board in boards(store, [recipe]) for row in run_rows(board)], to)
+    return _write_rows(score_rows(store, recipe), to)
 
 
 def _write_runs(store: Store, to: Path) -> int:
@@ -290,7 +265,7 @@ def _write_runs(store: Store, to: Path) -> int:
 
 def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
     """Rows as the file's ending says; how many."""
-    from grb.graph.files import write_atomic
+    from grb.atomic import write_atomic
 
     if to.suffix == ".csv":
         import io
@@ -303,13 +278,7 @@ def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
         content = text.getvalue()
     elif to.suffix == ".json":
         content = json.dumps(table, indent=1, allow_nan=False) + "\n"
-    elif to.suffix == ".jsonl":
-        content = "".join(json.dumps(row, sort_keys=True, allow_nan=False) + "\n" for row in table)
     else:
-        raise DataError(f"-o is {to}, but .zip, .csv, .json or .jsonl is needed")
-    write_atomic(to, lambda stream: _put(stream, content.encode()))
+        content = "".join(json.dumps(row, sort_keys=True, allow_nan=False) + "\n" for row in table)
+    write_atomic(to, content.encode())
     return len(table)
-
-
-def _put(stream: Any, data: bytes) -> None:
-    stream.write(data)

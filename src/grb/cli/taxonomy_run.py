@@ -149,7 +149,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def summary(study: Study, store: Store) -> list[list[Any]]:
-    """Mean AUROC of every cell that the store has, with the interval of the mean and the share of the original."""
+    """Mean AUROC of every cell that the store has, with the interval of the mean and the fraction of the original."""
     from grb import metric
     from grb.taxonomy.measurement import ProfileMeasurement
     from grb.taxonomy.profile import ORIGINAL

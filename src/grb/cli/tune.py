@@ -156,4 +156,4 @@ def _space(path: Path | None) -> Any:
     from grb.automl import space_of
     from grb.pipeline.safe_yaml import parse_mapping, read_text
 
-    return None if path is None else space_of(parse_mapping(read_text(path, most=2**16, what="spaces"), str(path)))
+    return None if path is None else space_of(parse_mapping(read_text(path, max_bytes=2**16, what="spaces"), str(path)))

@@ -11,17 +11,16 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from grb.dataset import tables
-from grb.dataset.given import Given
+from grb.dataset.raw_arrays import Array, RawArrays
 from grb.dataset.tables import Table, shown
 from grb.errors import DataError
 from grb.graph.files import read_npz
 
-Array = np.ndarray[Any, Any]
 Dangling = Literal["refuse", "drop"]
 
 # whole numbers that float64 holds
@@ -62,7 +61,7 @@ def from_csv(
     header: bool | None = None,
     dangling: Dangling = "refuse",
     leave_out: Collection[str] = (),
-) -> Given:
+) -> RawArrays:
     """A folder of text files, or the file of edges in it, as arrays.
 
     Args:
@@ -91,7 +90,8 @@ def from_csv(
         )
     y, classes = classes_of(labels)
     split = _split(nodes, where, n)
-    return Given(folder.resolve().name, n, pairs, y, weights, x, None, split, classes, ids, notes)
+    splits = [split] if split else []
+    return RawArrays(folder.resolve().name, n, pairs, y, weights, x, None, splits, classes, ids, notes)
 
 
 def classes_of(labels: Sequence[str]) -> tuple[Array, list[str] | None]:

@@ -60,8 +60,8 @@ def training_attack(start: Start, step: float, steps: int) -> Attack:
 
     Args:
         start: Where injected features begin.
-        step: Of one iteration; ``full-range`` has its own.
-        steps: Iterations.
+        step: Size of one step; ``full-range`` has its own.
+        steps: Number of steps.
     """
     if start == "zero":
         return FGSM(step_size=step, steps=steps)

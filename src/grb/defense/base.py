@@ -31,7 +31,7 @@ class Training:
 
     Args:
         settings: Which model and how to train it.
-        device: Where.
+        device: Device of the training.
         on_epoch: Called after each epoch, for progress.
     """
 

@@ -50,8 +50,8 @@ class Defended(GraphModel):
 
     Args:
         model: Any model of grb.
-        part: From a graph to a graph, see :mod:`grb.defense.preprocess`.
-        name: Of the part in the catalogue; a part that is not in it works, but the model cannot be saved.
+        part: Function from a graph to a graph, see :mod:`grb.defense.preprocess`.
+        name: Name of the part in the catalogue; a part that is not in it works, but the model cannot be saved.
     """
 
     def __init__(self, model: GraphModel, part: Preprocess, name: str | None = None) -> None:

@@ -33,7 +33,7 @@ class EGNNGuard(ConvStack):
     are differentiated.
 
     Args:
-        threshold: Neighbours less alike than this are cut off.
+        threshold: Neighbours less similar than this are cut off.
         layer_norm: Normalise rows in front of every convolution but the last.
 
     References:
@@ -62,13 +62,13 @@ class EGNNGuard(ConvStack):
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
         h, edges, last = dense(x), op.values, len(self.convs) - 1
-        for place, linear in enumerate(self.convs):
+        for position, linear in enumerate(self.convs):
             assert isinstance(linear, Linear)
-            if self.norms is not None and place < last:
-                h = self.norms[place](h)
-            weights, edges = likeness_weights(op.pattern, h, edges, self.threshold)
+            if self.norms is not None and position < last:
+                h = self.norms[position](h)
+            weights, edges = egnnguard_weights(op.pattern, h, edges, self.threshold)
             h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
-            if place < last:
+            if position < last:
                 h = relu_dropout(h, self.drop)
         return h
 
@@ -77,16 +77,16 @@ class EGNNGuard(ConvStack):
         return None
 
 
-def likeness_weights(
+def egnnguard_weights(
     pattern: Pattern, h: Tensor, values: Tensor | None = None, threshold: float = 0.1
 ) -> tuple[Tensor, Tensor]:
     r"""Entries of :math:`D^{-1/2} W D^{-1/2}`, see :class:`EGNNGuard`, and the edge weights that are left, both [entries].
 
     Args:
         pattern: Symmetric, with self-loops, [n, n].
-        h: Rows, [n, d]; a row of zeros is like no other.
+        h: Rows, [n, d]; a row of zeros is similar to no other.
         values: Edge weights, [entries], which multiply :math:`w_{uv}`; zero for an edge cut before, None for all one.
-        threshold: Neighbours less alike than this are cut off.
+        threshold: Neighbours less similar than this are cut off.
     """
     rows, columns = pattern.row_ids, pattern.indices
     loops = rows == columns

@@ -15,7 +15,7 @@ from grb.model.base import LayeredModel
 from grb.model.layers import Linear, linears, relu_dropout
 from grb.model.torch.gat import GATConv
 
-# neighbours less alike than this are cut off
+# neighbours less similar than this are cut off
 THRESHOLD = 0.1
 # how much of a layer's weights is taken over from the layer before
 MEMORY = 0.5
@@ -35,7 +35,7 @@ def similarity_weights(
         pattern: Symmetric, with self-loops, [n, n].
         h: Rows, [n, d]; a zero row is like no other.
         values: Edge weights :math:`a`, [entries]; None means that all are one.
-        threshold: Neighbours less alike than this are cut off.
+        threshold: Neighbours less similar than this are cut off.
     """
     unit = functional.normalize(h, dim=1, eps=1e-8)
     loops = pattern.row_ids == pattern.indices
@@ -118,11 +118,11 @@ class GCNGuard(_Guarded):
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
-        for place, linear in enumerate(self.linears):
+        for position, linear in enumerate(self.linears):
             assert isinstance(linear, Linear)
             weights = self._weights(op, h, weights)
             h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
-            if place < len(self.linears) - 1:
+            if position < len(self.linears) - 1:
                 h = relu_dropout(h, self.drop)
         return h
 
@@ -156,9 +156,9 @@ class GATGuard(_Guarded):
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             weights = self._weights(op, h, weights)
             h = conv(h, CSR(op.pattern, weights))
-            if place < len(self.convs) - 1:
+            if position < len(self.convs) - 1:
                 h = self.drop(functional.elu(h))
         return h

@@ -172,8 +172,8 @@ def median_rows(pattern: Pattern, weights: Tensor, x: Tensor) -> Tensor:
     """
     from scipy.sparse import csr_array
 
-    flipped, places = pattern.transposed
-    arrays = (weights.double()[places], flipped.indices, flipped.indptr)
+    flipped, positions = pattern.transposed
+    arrays = (weights.double()[positions], flipped.indices, flipped.indptr)
     who = csr_array(tuple(array.cpu().numpy() for array in arrays), shape=flipped.shape)
     width = max(1, BLOCK // max(pattern.entries, 1))
     parts = x.cpu().T.split(width)
@@ -195,8 +195,8 @@ def _medians(who: csr_array, x: Tensor) -> NDArray[np.int64]:
     start, stop = ascending.indptr[:-1], ascending.indptr[1:]
     # a little less than half, because an even number of equal weights must not depend on rounding
     half = so_far[start] + (so_far[stop] - so_far[start]) * (0.5 - 1e-6)
-    place = np.clip(np.searchsorted(so_far, half) - 1, start, np.maximum(stop - 1, start))
-    found = order.ravel()[ascending.indices[np.minimum(place, len(ascending.indices) - 1)]]
+    position = np.clip(np.searchsorted(so_far, half) - 1, start, np.maximum(stop - 1, start))
+    found = order.ravel()[ascending.indices[np.minimum(position, len(ascending.indices) - 1)]]
     return found.reshape(width, rows).T
 
 

@@ -74,7 +74,7 @@ class Probe:
         return cls(loss, logits, rows, gradient, count, float(x.std(correction=0)) or 1.0, generator)
 
     def matters(self, row: int) -> bool:
-        """Whether the logits change when this row becomes another one, or grows if all are alike."""
+        """Whether the logits change when this row becomes another one, or grows if all are equal."""
         moved = self.rows.clone()
         moved[row] = self.rows.roll(1, 0)[row] + self.scale * self._signs(1)[0]
         with torch.no_grad():

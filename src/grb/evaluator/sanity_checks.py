@@ -30,7 +30,7 @@ from grb.graph import Graph
 from grb.model.base import prepare
 
 PASSES = 5
-# share of rows whose gradient may be exactly zero although they matter
+# fraction of rows whose gradient may be exactly zero although they matter
 DEAD_ROWS = 0.1
 # relative difference of a slope and the gradient's prediction of it
 SAME_SLOPE = 0.1
@@ -53,7 +53,7 @@ def check_model(
         data: A dataset, or a view with targets; without any the validation nodes are taken, or else all.
         mode: Difficulty of a dataset's targets; its own if not given.
         samples: Targets, and injected nodes, whose gradients are looked at.
-        seed: Of what is drawn.
+        seed: Random seed of what is drawn.
 
     Returns:
         ``not-finite``, ``random-forward``, ``probabilities-not-logits``, ``zero-gradient``, ``masked-gradient``; nothing
@@ -145,7 +145,7 @@ def masked_gradient(probe: Probe) -> list[Flag]:
         Flag(
             "masked-gradient",
             f"along {len(wrong)} of {len(slopes)} directions the loss does not rise as its gradient says (off by "
-            f"{middle:.0%}, while {SAME_SLOPE:.0%} is allowed); look for detach() or a backward pass of your own in "
+            f"{middle:.0%}, while {SAME_SLOPE:.0%} is allowed); look for detach() or a custom backward pass in "
             "forward, or attack without gradients",
             {"directions": len(slopes), "wrong": len(wrong), "median_error": middle},
         )
@@ -175,7 +175,7 @@ def check_trace(steps: Sequence[Step], *, where: str = "") -> list[Flag]:
     """``flat-loss`` if the loss of an attack never rises above that of its first step.
 
     Args:
-        steps: Of an :class:`~grb.attack.base.AttackResult`.
+        steps: Steps of an :class:`~grb.attack.base.AttackResult`.
         where: What was attacked, for the sentence.
     """
     if len(steps) < 2:

@@ -64,8 +64,8 @@ class Adjacency:
         wanted = pairs[0] * self.n + pairs[1]
         if not len(self.keys):
             return torch.zeros_like(inside)
-        place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
-        return inside & (self.keys[place] == wanted)
+        position = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        return inside & (self.keys[position] == wanted)
 
     def crosses(self, owner: Tensor) -> bool:
         """Whether an edge joins nodes of different owners, ``owner`` being [n]."""
@@ -91,13 +91,13 @@ class Adjacency:
             return kept
         both = torch.cat([add, add.flip(0)], dim=1)
         both = both[:, torch.argsort(both[0] * n + both[1])]
-        places = kept._places(both) + torch.arange(both.shape[1])
+        positions = kept._positions(both) + torch.arange(both.shape[1])
         entries = kept.pattern.entries + both.shape[1]
         old = torch.ones(entries, dtype=torch.bool)
-        old[places] = False
+        old[positions] = False
         indices = torch.empty(entries, dtype=kept.pattern.indices.dtype)
         indices[old] = kept.pattern.indices
-        indices[places] = both[1].to(indices.dtype)
+        indices[positions] = both[1].to(indices.dtype)
         counts = functional.pad(kept.pattern.counts, (0, n - kept.n)).long() + torch.bincount(both[0], minlength=n)
         indptr = functional.pad(counts.cumsum(0), (1, 0)).to(kept.pattern.indptr.dtype)
         values = kept.values
@@ -117,7 +117,7 @@ class Adjacency:
         values = None if self.values is None else self.values[keep]
         return Adjacency(_pattern(rows[keep], cols[keep], base, self.pattern.indices.dtype), values)
 
-    def _places(self, pairs: Tensor) -> Tensor:
+    def _positions(self, pairs: Tensor) -> Tensor:
         """Where new entries (row, column) go among the present ones; new nodes come last in every row."""
         rows, cols = pairs
         ends = self.pattern.indptr.long()[(rows + 1).clamp(max=self.n)]

@@ -94,7 +94,7 @@ def from_networkx(
         y: Labels, [n]; without it the node attribute ``y`` is taken where every node has it.
         mode: See :mod:`grb.graph.validate`.
     """
-    ids = {node: place for place, node in enumerate(source.nodes)}
+    ids = {node: position for position, node in enumerate(source.nodes)}
     n = len(ids)
     pairs = [(ids[u], ids[v]) for u, v in source.edges()]
     weights = [float(weight) for _, _, weight in source.edges(data="weight", default=1.0)]

@@ -71,16 +71,16 @@ def with_self_loops(adj: Adjacency) -> tuple[Pattern, Tensor | None]:
     before = below.index_select(0, pattern.indptr).diff()
     loops = pattern.indptr[:-1] + before + nodes
     entries = pattern.entries + n
-    places = torch.ones(entries, dtype=torch.bool, device=adj.device)
-    places[loops] = False
+    positions = torch.ones(entries, dtype=torch.bool, device=adj.device)
+    positions[loops] = False
     indices = torch.empty(entries, dtype=nodes.dtype, device=adj.device)
-    indices[places] = pattern.indices
+    indices[positions] = pattern.indices
     indices[loops] = nodes
     indptr = pattern.indptr + torch.arange(n + 1, device=adj.device, dtype=nodes.dtype)
     looped = Pattern(indptr, indices, n, symmetric=pattern.symmetric)
     if adj.values is None:
         return looped, None
-    values = adj.values.new_ones(entries).masked_scatter(places, adj.values)
+    values = adj.values.new_ones(entries).masked_scatter(positions, adj.values)
     return looped, values
 
 

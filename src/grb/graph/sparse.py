@@ -84,7 +84,7 @@ class Pattern:
 
     @cached_property
     def transposed(self) -> tuple[Pattern, Tensor]:
-        """The transposed pattern and, for each of its entries, the place of that entry here."""
+        """The transposed pattern and, for each of its entries, the position of that entry here."""
         indptr, indices, order = _by_columns(self)
         if self.symmetric:
             return self, order
@@ -109,16 +109,16 @@ class Pattern:
         return Pattern(flipped.indptr, order.to(self.indices.dtype), self.entries)
 
     def rows(self, ids: Tensor) -> tuple[Pattern, Tensor]:
-        """Some rows as a pattern of their own, and the place here of each of its entries."""
+        """Some rows as a pattern of their own, and the position here of each of its entries."""
         ids = ids.to(self.device)
         counts = self.counts.index_select(0, ids)
         indptr = counts.new_zeros(len(ids) + 1)
         torch.cumsum(counts, 0, dtype=counts.dtype, out=indptr[1:])
         total = int(indptr[-1])
         shift = self.indptr.index_select(0, ids) - indptr[:-1]
-        places = torch.repeat_interleave(shift, counts, output_size=total)
-        places += torch.arange(total, dtype=places.dtype, device=self.device)
-        return Pattern(indptr, self.indices.index_select(0, places), self.columns), places
+        positions = torch.repeat_interleave(shift, counts, output_size=total)
+        positions += torch.arange(total, dtype=positions.dtype, device=self.device)
+        return Pattern(indptr, self.indices.index_select(0, positions), self.columns), positions
 
     def to(self, device: torch.device | str) -> Pattern:
         """The same pattern on another device."""
@@ -128,7 +128,7 @@ class Pattern:
 
 
 def _by_columns(pattern: Pattern) -> tuple[Tensor, Tensor, Tensor]:
-    """CSR arrays of the transpose, and for each of its entries the place of that entry in the pattern."""
+    """CSR arrays of the transpose, and for each of its entries the position of that entry in the pattern."""
     if pattern.device.type == "cpu":
         from scipy.sparse import csr_array
 
@@ -201,15 +201,15 @@ class CSR:
 
     def rows(self, ids: Tensor) -> CSR:
         """The rows ``ids`` as a [len(ids), columns] operator."""
-        block, places = self.pattern.rows(ids)
-        return CSR(block, None if self.values is None else self.values.index_select(0, places))
+        block, positions = self.pattern.rows(ids)
+        return CSR(block, None if self.values is None else self.values.index_select(0, positions))
 
     def dense(self) -> Tensor:
         """All entries as a dense matrix, differentiable in the values, [rows, columns]: for features, never for a graph."""
         n, d = self.shape
-        places = self.pattern.row_ids.long() * d + self.pattern.indices
-        values = torch.ones(len(places), device=self.device) if self.values is None else self.values
-        return values.new_zeros(n * d).index_add(0, places, values).view(n, d)
+        positions = self.pattern.row_ids.long() * d + self.pattern.indices
+        values = torch.ones(len(positions), device=self.device) if self.values is None else self.values
+        return values.new_zeros(n * d).index_add(0, positions, values).view(n, d)
 
     def remembering(self, x: Tensor) -> CSR:
         """The same operator, which computes its product with the constant ``x`` once and keeps it.

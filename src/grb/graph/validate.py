@@ -1,4 +1,4 @@
-"""Checks that run before any tensor is built: a CSR with a bad index makes torch read foreign memory.
+"""Checks that run before any tensor is built: a CSR with a bad index makes torch read memory out of bounds.
 
 Two modes. ``strict`` refuses whatever is not a simple undirected graph. ``canonicalise`` mends what has one
 obvious remedy (self-loops, duplicates, stored zeros, a missing direction) and says what it did. What has no

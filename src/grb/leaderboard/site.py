@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from grb._version import __version__
+from grb.atomic import write_atomic
 from grb.errors import DataError
 from grb.evaluator.board import Board
-from grb.graph.files import write_atomic
 from grb.leaderboard import export, palette, table
 from grb.leaderboard.page import TITLE, asset, build_page, render, source_hash
 from grb.leaderboard.text import shown, slug

@@ -90,7 +90,7 @@ def wrap(
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A graph for a foreign module: one edge per entry, ascending by row and column, and what its library made of them."""
+    """A graph for a third-party module: one edge per entry, ascending by row and column, and what its library made of them."""
 
     rows: Tensor
     columns: Tensor
@@ -123,7 +123,7 @@ class Wrapped(nn.Module):
         super().__init__()
         self.module, self.style, self.edge_weight, self.call, self.batch = module, style, edge_weight, call, batch
         self.self_loops, self.weights, self.pools = self_loops, weights, pools
-        self._follows = False  # weights are known to reach the logits; for CogDL, whose modules do not tell
+        self._follows = False  # weights are known to reach the logits; for CogDL, whose modules do not show it
         self._counting: Counting | None = None
         self._made_dense: tuple[CSR, Tensor] | None = None
 
@@ -222,7 +222,7 @@ class Wrapped(nn.Module):
         try:
             with evaluating(self), torch.enable_grad():
                 found = tried(run, features.shape[1], features)
-        except Exception as error:  # whatever a foreign module says to a graph of eight nodes
+        except Exception as error:  # whatever a third-party module raises to a graph of eight nodes
             log.debug("%s does not take a small graph: %s", type(self.module).__name__, error)
             found = None
         self._forget()
@@ -264,7 +264,7 @@ class Wrapped(nn.Module):
 
 
 def _with_loops(rows: Tensor, columns: Tensor, values: Tensor | None, n: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """With the entry (i, i) of weight one for every node, in its place among the others."""
+    """With the entry (i, i) of weight one for every node, in its position among the others."""
     nodes = torch.arange(n, device=rows.device)
     order = torch.argsort(torch.cat([rows, nodes]) * n + torch.cat([columns, nodes]))
     if values is not None:
@@ -306,8 +306,8 @@ def _guess(module: nn.Module, names: list[str]) -> Style:
     if any(name in names for name in ("adj", "adj_t", "adjacency")) and len(names) >= 2:
         return "adj"
     raise DataError(
-        f"forward({', '.join(names)}) of {type(module).__name__} does not tell how it takes a graph; "
-        f"say style={', '.join(map(repr, get_args(Style)))}"
+        f"forward({', '.join(names)}) of {type(module).__name__} does not show how it takes a graph; "
+        f"give style={', '.join(map(repr, get_args(Style)))}"
     )
 
 

@@ -36,7 +36,7 @@ class Pooled(GraphModel):
     Args:
         in_features: Width of the features.
         out_features: Classes.
-        readout: ``sum``, which also tells graphs of different size apart, or ``mean``.
+        readout: ``sum``, which also distinguishes graphs of different size, or ``mean``.
         hidden_features: Hidden widths of the backbone, or one width together with ``n_layers``.
         generator: Draws the weights; torch's global one if not given.
         params: More arguments of the backbone, such as ``dropout``.

@@ -69,13 +69,13 @@ class ConvStack(LayeredModel):
         """Logits of every node, [n, classes]."""
         h: Any = x
         last = len(self.convs) - 1
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             before = h
-            if self.norms is not None and place < last:
-                h = self.norms[place](dense(h))
+            if self.norms is not None and position < last:
+                h = self.norms[position](dense(h))
             h = conv(h, op)
-            if place < last:
-                h = self._activated(h, before if self._residual[place] else None)
+            if position < last:
+                h = self._activated(h, before if self._residual[position] else None)
         return h
 
     def _activated(self, h: Tensor, before: Tensor | CSR | None) -> Tensor:
@@ -88,14 +88,14 @@ class ConvStack(LayeredModel):
         """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
         last = len(self.convs) - 1
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             layer: list[Stage] = []
-            if self.norms is not None and place < last:
-                layer.append(_rows(self.norms[place]))
+            if self.norms is not None and position < last:
+                layer.append(_rows(self.norms[position]))
             layer += cast(Conv, conv).stages()
-            if place < last:
+            if position < last:
                 layer.append(_rows(self.activation))
-            stages += _with_residual(layer) if self._residual[place] else layer
+            stages += _with_residual(layer) if self._residual[position] else layer
         return stages
 
 

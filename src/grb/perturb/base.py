@@ -22,36 +22,41 @@ Compat = Literal["gtaxogym"] | None
 
 @runtime_checkable
 class Perturbation(Protocol):
-    """From a graph or a collection of graphs to a new one; the old one stays as it is.
-
-    ``random`` tells whether the generator is used, ``version`` counts changes of the results, ``title`` is the name in
-    the published tables.
-    """
+    """From a graph or a collection of graphs to a new one; the old one stays as it is."""
 
     @property
-    def random(self) -> bool: ...
+    def random(self) -> bool:
+        """Whether the generator is used."""
+
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """Number that is raised whenever the results change."""
+
     @property
-    def title(self) -> str: ...
-    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph: ...
+    def title(self) -> str:
+        """Name in the published tables."""
+
+    def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the perturbed graph."""
 
 
 def check_compat(compat: object) -> None:
+    """Refuse any ``compat`` but None and ``gtaxogym``."""
     if compat not in (None, "gtaxogym"):
         raise DataError(f"compat is {compat!r}, but None or 'gtaxogym' is needed")
 
 
-def check_share(share: float, what: str) -> None:
-    if not 0 <= share <= 1:
-        raise DataError(f"{what} is {share}, but 0 to 1 is needed")
+def check_fraction(value: float, what: str) -> None:
+    """Refuse a number outside of [0, 1]."""
+    if not 0 <= value <= 1:
+        raise DataError(f"{what} is {value}, but 0 to 1 is needed")
 
 
 @dataclass(frozen=True)
 class Streams:
-    """Random numbers by place: a stream of its own for every graph of a collection, all from one key.
+    """Random numbers by position: one independent stream for every graph of a collection, all from one key.
 
-    A number is a hash of the key, the graph's number and its place in the graph, so it does not depend on what the other
+    A number is a hash of the key, the graph's number and its position in the graph, so it does not depend on what the other
     graphs are, and nothing is drawn one after the other.
 
     References:
@@ -62,7 +67,7 @@ class Streams:
 
     @classmethod
     def draw(cls, generator: torch.Generator | None) -> Streams:
-        """One number of the generator becomes the key."""
+        """Draw the key from a generator."""
         if generator is None:
             raise DataError(
                 "this perturbation is random; give it a torch.Generator, as in torch.Generator().manual_seed(0)"
@@ -70,11 +75,11 @@ class Streams:
         device = generator.device
         return cls(int(torch.randint(2**63 - 1, (), generator=generator, device=device)))
 
-    def uniform(self, graph: Integers, place: Integers, salt: int = 0) -> Floats:
-        """Numbers in [0, 1), one for every pair of a graph and a place in it; another ``salt`` gives independent ones."""
+    def uniform(self, graph: Integers, position: Integers, salt: int = 0) -> Floats:
+        """Return numbers in [0, 1), one for every pair of a graph and a position; another ``salt`` gives independent ones."""
         start = _mixed(np.array([self.key % 2**64, salt], dtype=np.uint64) * _ODD)
         stream = _mixed(start[0] ^ _mixed(start[1:] + (graph.astype(np.uint64) + _ONE) * _ODD))
-        bits = _mixed(stream + (place.astype(np.uint64) + _ONE) * _ODD)
+        bits = _mixed(stream + (position.astype(np.uint64) + _ONE) * _ODD)
         return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
 
 
@@ -110,7 +115,7 @@ def ranges(starts: Integers, counts: Integers) -> Integers:
 
 
 def ranks(group: Integers, numbers: Floats) -> tuple[Integers, Integers]:
-    """Elements ordered by group and then by their number in [0, 1), and every one's place in its group."""
+    """Elements ordered by group and then by their number in [0, 1), and every one's rank in its group."""
     order = np.argsort(group + numbers, kind="stable")
     ordered = group[order]
     starts = np.searchsorted(ordered, ordered)
@@ -118,7 +123,7 @@ def ranks(group: Integers, numbers: Floats) -> tuple[Integers, Integers]:
 
 
 def csr_of(adj: Adjacency) -> tuple[Integers, Any]:
-    """The CSR arrays of the edges as numpy arrays."""
+    """Return the CSR arrays of the edges as numpy arrays."""
     return adj.pattern.indptr.cpu().numpy().astype(np.int64), adj.pattern.indices.cpu().numpy()
 
 

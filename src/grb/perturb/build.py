@@ -33,10 +33,10 @@ class Original:
 
 @dataclass(frozen=True)
 class Compose:
-    """One perturbation after the other, each with random numbers of its own.
+    """One perturbation after the other, each with its own random numbers.
 
     Args:
-        parts: In the order in which they are applied.
+        parts: Perturbations in the order in which they are applied.
 
     >>> from grb.perturb import NoEdges, NoNodeFtrs
     >>> Compose((NoNodeFtrs(), NoEdges())).title

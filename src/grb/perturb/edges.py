@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grb.errors import DataError
 from grb.graph import Adjacency, CompleteAdjacency, Graph, Pattern
-from grb.perturb.base import Floats, Integers, Streams, boundaries, check_share, joined, owners, ranges, ranks
+from grb.perturb.base import Floats, Integers, Streams, boundaries, check_fraction, joined, owners, ranges, ranks
 
 # rounds of drawing pairs before those that are left are listed one by one
 ROUNDS = 30
@@ -30,6 +30,7 @@ class NoEdges:
     title = "NoEdges"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph without its edges."""
         device = graph.adj.device
         indptr = torch.zeros(graph.n + 1, dtype=torch.int32, device=device)
         none = torch.zeros(0, dtype=torch.int32, device=device)
@@ -52,16 +53,17 @@ class FullyConn:
     title = "FullyConn"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with an edge between every two nodes."""
         ptr = torch.from_numpy(boundaries(graph)).to(graph.adj.device)
         return replace(graph, adj=CompleteAdjacency(ptr))
 
 
 @dataclass(frozen=True)
 class DropEdges:
-    """A share of the edges of every graph goes, chosen uniformly.
+    """Remove a fraction of the edges of every graph, chosen uniformly.
 
     Args:
-        share: Of the edges that go; rounded down in every graph.
+        share: Fraction of the edges that are removed; rounded down in every graph.
     """
 
     share: float = 0.5
@@ -70,24 +72,25 @@ class DropEdges:
     title = "DropEdges"
 
     def __post_init__(self) -> None:
-        check_share(self.share, "share")
+        check_fraction(self.share, "share")
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph without some edges."""
         edges = Edges.of(graph)
-        numbers = Streams.draw(generator).uniform(edges.owner, edges.place)
+        numbers = Streams.draw(generator).uniform(edges.owner, edges.position)
         gone = np.floor(self.share * edges.counts + 1e-9).astype(np.int64)
         return edges.first(numbers, edges.counts - gone)
 
 
 @dataclass(frozen=True)
 class Sparsify:
-    r"""Keep a share of the edges of every graph, rather those that hold it together.
+    r"""Keep a fraction of the edges of every graph, preferably those that connect it.
 
     Edges are drawn without replacement with weights :math:`1 / d_u + 1 / d_v`, which is what the effective resistance of an
     edge comes to where a graph is well connected: sampling by resistances keeps the spectrum of the Laplacian.
 
     Args:
-        share: Of the edges that stay; rounded up in every graph.
+        share: Fraction of the edges that stay; rounded up in every graph.
 
     References:
         Spielman and Srivastava, *Graph Sparsification by Effective Resistances*, SIAM Journal on Computing 2011.
@@ -100,13 +103,14 @@ class Sparsify:
     title = "Sparsify"
 
     def __post_init__(self) -> None:
-        check_share(self.share, "share")
+        check_fraction(self.share, "share")
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with the most important edges."""
         edges = Edges.of(graph)
         degrees = graph.adj.degrees.cpu().numpy()
         weights = (1 / degrees[edges.ends]).sum(0)
-        numbers = Streams.draw(generator).uniform(edges.owner, edges.place)
+        numbers = Streams.draw(generator).uniform(edges.owner, edges.position)
         # the edges that ring first if each waits an exponential time with its weight as rate; mapped into [0, 1)
         waits = -np.expm1(np.log1p(-numbers) / weights)
         return edges.first(np.minimum(waits, 1 - 2.0**-53), np.ceil(self.share * edges.counts - 1e-9).astype(np.int64))
@@ -117,7 +121,7 @@ class AddEdges:
     """New edges between random nodes of the same graph, chosen uniformly among the pairs that have none.
 
     Args:
-        share: New edges per edge of a graph, rounded down; where there are fewer free pairs, all of them are joined.
+        share: Number of new edges per edge of a graph, rounded down; where there are fewer free pairs, all of them are joined.
     """
 
     share: float = 0.5
@@ -130,6 +134,7 @@ class AddEdges:
             raise DataError(f"share is {self.share}, but a number of at least 0 is needed")
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with new random edges."""
         edges = Edges.of(graph)
         sizes = np.diff(edges.ptr)
         free = sizes * (sizes - 1) // 2 - edges.counts
@@ -146,7 +151,7 @@ class Edges:
     """The edges of a collection, each once, graph by graph.
 
     Args:
-        graph: Where they come from.
+        graph: Graph or collection that the edges belong to.
         ptr: First node of every graph, [graphs + 1].
         ends: The smaller and the larger node, [2, m].
         owner: The graph of every edge, [m].
@@ -163,6 +168,7 @@ class Edges:
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
+        """Return the undirected edges of a graph."""
         ptr = boundaries(graph)
         pattern = graph.adj.pattern
         rows, columns = pattern.row_ids.cpu().numpy(), pattern.indices.cpu().numpy()
@@ -174,7 +180,7 @@ class Edges:
         return cls(graph, ptr, ends, owner, np.bincount(owner, minlength=len(ptr) - 1), weights)
 
     @property
-    def place(self) -> Integers:
+    def position(self) -> Integers:
         """The number of every edge among those of its graph, [m]."""
         return np.arange(len(self.owner)) - (np.cumsum(self.counts) - self.counts)[self.owner]
 
@@ -185,9 +191,9 @@ class Edges:
 
     def first(self, numbers: Floats, quota: Integers) -> Graph:
         """The graph with those edges of every graph alone that have the smallest numbers in [0, 1)."""
-        order, place = ranks(self.owner, numbers)
+        order, position = ranks(self.owner, numbers)
         chosen = np.zeros(len(order), dtype=bool)
-        chosen[order] = place < quota[self.owner[order]]
+        chosen[order] = position < quota[self.owner[order]]
         return self.replaced(self.ends[:, chosen], None if self.weights is None else self.weights[chosen])
 
     def replaced(self, ends: Integers, weights: NDArray[np.float32] | None) -> Graph:
@@ -196,7 +202,7 @@ class Edges:
 
 
 def _free_pairs(edges: Edges, wanted: Integers, free: Integers, streams: Streams) -> Integers:
-    """Distinct pairs without an edge, so many of every graph, [2, sum of wanted]."""
+    """Distinct pairs without an edge, as many as wanted of every graph, [2, sum of wanted]."""
     taken, fresh = edges.keys, np.zeros(0, dtype=np.int64)
     need = wanted.copy()
     crowded = wanted > 0.5 * free  # drawing would hit the same pairs again and again
@@ -219,9 +225,9 @@ def _drawn_pairs(edges: Edges, graph: Integers, streams: Streams, salt: int) -> 
     """Keys of pairs of different nodes drawn uniformly, one for every entry of ``graph``."""
     sizes = np.diff(edges.ptr)[graph]
     counts = np.bincount(graph, minlength=len(edges.counts))
-    place = np.arange(len(graph)) - (np.cumsum(counts) - counts)[graph]
-    first = (streams.uniform(graph, place, salt) * sizes).astype(np.int64)
-    second = (streams.uniform(graph, place, salt + 1) * (sizes - 1)).astype(np.int64)
+    position = np.arange(len(graph)) - (np.cumsum(counts) - counts)[graph]
+    first = (streams.uniform(graph, position, salt) * sizes).astype(np.int64)
+    second = (streams.uniform(graph, position, salt + 1) * (sizes - 1)).astype(np.int64)
     second += second >= first
     low, high = np.minimum(first, second), np.maximum(first, second)
     return np.asarray((low + edges.ptr[graph]) * edges.graph.n + high + edges.ptr[graph])

@@ -13,7 +13,7 @@ from grb.errors import DataError
 from grb.graph import CSR, Graph, Pattern
 from grb.perturb.base import Compat, Streams, boundaries, check_compat, owners
 
-# one-hot entries above which they are kept sparse unless told otherwise: 64 MB as numbers
+# one-hot entries above which they are kept sparse unless asked otherwise: 64 MB as numbers
 DENSE = 2**24
 
 
@@ -30,6 +30,7 @@ class NoNodeFtrs:
     title = "NoNodeFtrs"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with the same feature on every node."""
         return graph.with_features(torch.ones(graph.n, 1, device=graph.adj.device))
 
 
@@ -64,6 +65,7 @@ class NodeDeg:
             raise DataError(f"cap is {self.cap}, but a degree of at least 1 is needed")
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with one-hot degrees as features."""
         degrees = graph.adj.degrees.long()
         if self.cap is not None:
             degrees = degrees.clamp(max=self.cap)
@@ -76,12 +78,12 @@ class NodeDeg:
         return graph.with_features(_one_hot(degrees, width, sparse))
 
 
-def _one_hot(places: Tensor, width: int, sparse: bool) -> Tensor | CSR:
-    n = len(places)
+def _one_hot(positions: Tensor, width: int, sparse: bool) -> Tensor | CSR:
+    n = len(positions)
     if sparse:
-        indptr = torch.arange(n + 1, dtype=torch.int32, device=places.device)
-        return CSR(Pattern(indptr, places.int(), width), torch.ones(n, device=places.device))
-    return torch.zeros(n, width, device=places.device).scatter_(1, places.unsqueeze(1), 1.0)
+        indptr = torch.arange(n + 1, dtype=torch.int32, device=positions.device)
+        return CSR(Pattern(indptr, positions.int(), width), torch.ones(n, device=positions.device))
+    return torch.zeros(n, width, device=positions.device).scatter_(1, positions.unsqueeze(1), 1.0)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class RandFtrs:
 
     Args:
         compat: ``"gtaxogym"`` gives node i of every graph the same number, as the paper's code does, which starts its
-            random numbers anew for every graph: an encoding of the node's place in the file.
+            random numbers anew for every graph: an encoding of the node's position in the file.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
@@ -106,9 +108,10 @@ class RandFtrs:
         check_compat(self.compat)
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with random features."""
         ptr = boundaries(graph)
         owner = owners(ptr)
-        place = np.arange(graph.n) - ptr[owner]
-        numbers = Streams.draw(generator).uniform(np.zeros_like(owner) if self.compat else owner, place)
+        position = np.arange(graph.n) - ptr[owner]
+        numbers = Streams.draw(generator).uniform(np.zeros_like(owner) if self.compat else owner, position)
         x = torch.from_numpy((2 * numbers - 1).astype(np.float32)).unsqueeze(1)
         return graph.with_features(x.to(graph.adj.device))

@@ -1,4 +1,4 @@
-r"""FiedlerFrag: a graph cut where it hangs together least, by signs of eigenvectors.
+r"""FiedlerFrag: a graph cut where it is least connected, by signs of eigenvectors.
 
 All graphs of a collection are cut in step, each at its largest component. Components of up to 200 nodes are solved together
 as batches of dense matrices, larger ones by LOBPCG on their sparse Laplacian, starting from the vectors of the component
@@ -53,7 +53,7 @@ class FiedlerFrag:
     :math:`\phi_1 > 0` are parted from the others, and each side falls into its components. Dense regions stay whole.
 
     Args:
-        iterations: Cuts at most; 200, and 10 in compat, if not given.
+        iterations: Maximum number of cuts; 200, and 10 in compat, if not given.
         smallest: Stop when the largest component has fewer nodes than this.
         compat: ``"gtaxogym"`` takes the eigenvector of the second smallest eigenvalue of the *adjacency*, as the paper's code
             does in every published run. It alternates between neighbours, so that most edges go, as with NoEdges.
@@ -86,6 +86,7 @@ class FiedlerFrag:
         return True
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph without the edges between fragments."""
         label = torch.from_numpy(self.fragments(graph))
         pattern = graph.adj.pattern.to("cpu")
         keep = label[pattern.row_ids.long()] == label[pattern.indices.long()]
@@ -123,7 +124,7 @@ class _Cutting:
         self.indptr, self.indices = csr_of(graph.adj)
         self.owner = owners(boundaries(graph))
         self.label = np.zeros(graph.n, dtype=np.int64)
-        self.place = np.zeros(graph.n, dtype=np.int64)  # of a node among those that are being cut
+        self.position = np.zeros(graph.n, dtype=np.int64)  # of a node among those that are being cut
         self.found = 0
         # by graph: minus its size, its number, its nodes in ascending order, vectors to start from
         self.heaps: list[list[tuple[int, int, Integers, Floats | None]]] = [[] for _ in range(graph.num_graphs)]
@@ -147,12 +148,12 @@ class _Cutting:
 
     def _inside(self, nodes: Integers) -> Any:
         """The adjacency of whole components, renumbered in the order given."""
-        self.place[nodes] = np.arange(len(nodes))
+        self.position[nodes] = np.arange(len(nodes))
         counts = self.indptr[nodes + 1] - self.indptr[nodes]
         columns = self.indices[ranges(self.indptr[nodes], counts)]
         same = self.label[columns] == np.repeat(self.label[nodes], counts)
         indptr = np.concatenate([[0], np.cumsum(same)])[np.concatenate([[0], np.cumsum(counts)])]
-        columns = self.place[columns[same]]
+        columns = self.position[columns[same]]
         return csr_array((np.ones(len(columns)), columns, indptr), shape=(len(nodes), len(nodes)))
 
     def _signs(
@@ -167,8 +168,8 @@ class _Cutting:
         for size in np.unique(sizes[sizes <= DENSE]):
             for some in np.split(np.flatnonzero(sizes == size), range(0, len(sizes), max(1, BATCH // size**2)))[1:]:
                 if len(some):
-                    places = (ends[some] - size)[:, None] + np.arange(size)
-                    vectors[places] = self.solver.dense(_blocks(matrix, places))
+                    positions = (ends[some] - size)[:, None] + np.arange(size)
+                    vectors[positions] = self.solver.dense(_blocks(matrix, positions))
         return vectors > 0, blocks
 
     def _add(self, nodes: Integers, matrix: Any, ends: Integers, blocks: list[Floats | None]) -> None:
@@ -187,15 +188,15 @@ class _Cutting:
         self.found += count
 
 
-def _blocks(matrix: Any, places: Integers) -> Floats:
+def _blocks(matrix: Any, positions: Integers) -> Floats:
     """Dense adjacencies of components whose nodes stand in a row, [b, s, s]."""
-    b, s = places.shape
-    starts, stops = matrix.indptr[places[:, 0]], matrix.indptr[places[:, -1] + 1]
-    counts = np.diff(matrix.indptr)[places].ravel()
+    b, s = positions.shape
+    starts, stops = matrix.indptr[positions[:, 0]], matrix.indptr[positions[:, -1] + 1]
+    counts = np.diff(matrix.indptr)[positions].ravel()
     columns = matrix.indices[ranges(starts, stops - starts)]
     rows = np.repeat(np.arange(b * s), counts)
     dense = np.zeros((b, s, s))
-    dense[rows // s, rows % s, columns - places[rows // s, 0]] = 1.0
+    dense[rows // s, rows % s, columns - positions[rows // s, 0]] = 1.0
     return dense
 
 
@@ -221,8 +222,8 @@ def _second(matrices: Floats, degrees: Floats) -> Floats:
     # any other fixed vector where the degrees say nothing, as in regular graphs
     for probe in (np.broadcast_to(np.cos(1.0 + np.arange(degrees.shape[1])), degrees.shape), degrees):
         parts = np.einsum("bij,bi->bj", vectors, probe) * space
-        told = undecided & (np.linalg.norm(parts, axis=1) > 1e-6 * np.linalg.norm(probe, axis=1))
-        chosen[told] = np.einsum("bij,bj->bi", vectors, parts)[told]
+        decided = undecided & (np.linalg.norm(parts, axis=1) > 1e-6 * np.linalg.norm(probe, axis=1))
+        chosen[decided] = np.einsum("bij,bj->bi", vectors, parts)[decided]
     return _settled(chosen)
 
 
@@ -306,5 +307,5 @@ def lobpcg(matrix: Any, start: Floats | None = None) -> Floats:
 
 def _noise(n: int) -> Floats:
     """Fixed numbers without a pattern, [n, 4]."""
-    places = np.arange(n * BLOCK)
-    return Streams(0).uniform(np.zeros_like(places), places).reshape(n, BLOCK) - 0.5
+    positions = np.arange(n * BLOCK)
+    return Streams(0).uniform(np.zeros_like(positions), positions).reshape(n, BLOCK) - 0.5

@@ -42,9 +42,11 @@ class Frag:
 
     @property
     def title(self) -> str:
+        """Name in the published tables."""
         return f"Frag-k{self.k}"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph without the edges between fragments."""
         label = torch.from_numpy(self.fragments(graph, generator))
         pattern = graph.adj.pattern.to("cpu")
         keep = label[pattern.row_ids.long()] == label[pattern.indices.long()]
@@ -54,8 +56,8 @@ class Frag:
         """The seed of the fragment that every node belongs to, [n]."""
         ptr = boundaries(graph)
         owner = owners(ptr)
-        place = np.arange(graph.n) - ptr[owner]
-        numbers = Streams.draw(generator).uniform(np.zeros_like(owner) if self.compat else owner, place)
+        position = np.arange(graph.n) - ptr[owner]
+        numbers = Streams.draw(generator).uniform(np.zeros_like(owner) if self.compat else owner, position)
         # the next seed drawn among the nodes that are left is the next one left in a random order
         order = np.argsort(owner + numbers)
         pattern = graph.adj.pattern.to("cpu")
@@ -65,34 +67,19 @@ class Frag:
 
 @dataclass(frozen=True)
 class FragK1(Frag):
-    """Frag-k1: a random node and its neighbours, again and again in what is left.
-
-    Args:
-        k: Radius.
-        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
-    """
+    """Frag-k1: a random node and its neighbours, again and again in what is left. Arguments as in :class:`Frag`."""
 
 
 @dataclass(frozen=True)
 class FragK2(Frag):
-    """Frag-k2: a random node and all within two steps, again and again in what is left.
-
-    Args:
-        k: Radius.
-        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
-    """
+    """Frag-k2: a random node and all within two steps, again and again in what is left. Arguments as in :class:`Frag`."""
 
     k: int = 2
 
 
 @dataclass(frozen=True)
 class FragK3(Frag):
-    """Frag-k3: a random node and all within three steps, again and again in what is left.
-
-    Args:
-        k: Radius.
-        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
-    """
+    """Frag-k3: a random node and all within three steps, again and again in what is left. Arguments as in :class:`Frag`."""
 
     k: int = 3
 

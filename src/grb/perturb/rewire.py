@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from grb.graph import Graph
-from grb.perturb.base import Compat, Integers, Streams, check_compat, check_share, ranks
+from grb.perturb.base import Compat, Integers, Streams, check_compat, check_fraction, ranks
 from grb.perturb.edges import Edges
 
 # rounds without a single swap after which a graph is given up, or searched in full if it has few edges left
@@ -28,7 +28,7 @@ class RandRewire:
     edges are new (fewer where no swap is possible, as in a complete graph). Weights move with the first end.
 
     Args:
-        share: :math:`s`, of the edges that move.
+        share: Fraction :math:`s` of the edges that move.
         compat: ``"gtaxogym"`` refuses nothing, as the paper's code does, so that edges may meet and become loops. Its
             graphs keep both; here edges that meet become one with their summed weight, and loops go.
 
@@ -44,10 +44,11 @@ class RandRewire:
     title = "RandRewire"
 
     def __post_init__(self) -> None:
-        check_share(self.share, "share")
+        check_fraction(self.share, "share")
         check_compat(self.compat)
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        """Return the graph with randomly swapped edges."""
         edges = Edges.of(graph)
         swaps = np.floor(self.share * edges.counts / 2 + 1e-9).astype(np.int64)
         streams = Streams.draw(generator)
@@ -56,15 +57,15 @@ class RandRewire:
         return edges.replaced(_Rewiring(edges, swaps, streams).run(), edges.weights)
 
 
-def _pairs(owner: Integers, place: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
-    """Disjoint random pairs of elements of the same owner, so many per owner or as many as there are, [2, p]."""
-    order, rank = ranks(owner, streams.uniform(owner, place, salt))
+def _pairs(owner: Integers, position: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
+    """Disjoint random pairs of elements of the same owner, as many per owner as asked for or as there are, [2, p]."""
+    order, rank = ranks(owner, streams.uniform(owner, position, salt))
     there = np.minimum(swaps, np.bincount(owner, minlength=len(swaps)) // 2)
     chosen = order[rank < 2 * there[owner[order]]]
     return np.stack([chosen[0::2], chosen[1::2]])
 
 
-def _some_pairs(owner: Integers, place: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
+def _some_pairs(owner: Integers, position: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
     """The same where only few of the elements are asked for: drawn with replacement, without pairs that meet an earlier one."""
     counts = np.bincount(owner, minlength=len(swaps))
     graph = np.repeat(np.arange(len(swaps)), swaps)
@@ -106,7 +107,7 @@ class _Rewiring:
             if not len(pool):
                 break
             draw = _pairs if 8 * active.sum() > len(pool) else _some_pairs
-            pairs = draw(self.edges.owner[pool], self.edges.place[pool], active, self.streams, 3 * salt)
+            pairs = draw(self.edges.owner[pool], self.edges.position[pool], active, self.streams, 3 * salt)
             made = self._try(pool[pairs], 3 * salt + 2)
             stale = np.where(made > 0, 0, stale + 1)
             salt += 1
@@ -117,7 +118,7 @@ class _Rewiring:
     def _try(self, pairs: Integers, salt: int) -> Integers:
         """Make those swaps that keep the graph simple, and count them by graph."""
         owner = self.edges.owner[pairs[0]]
-        coins = self.streams.uniform(owner, self.edges.place[pairs[0]], salt) < 0.5
+        coins = self.streams.uniform(owner, self.edges.position[pairs[0]], salt) < 0.5
         self._make(pairs, coins)
         # the other way round where the first one did not fit
         again = self.untouched[pairs[0]]
@@ -167,16 +168,16 @@ def _among(keys: Integers, known: Integers) -> NDArray[np.bool_]:
     """Whether each key is one of the known ones, which are ascending."""
     if not len(known):
         return np.zeros(len(keys), dtype=bool)
-    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.asarray(known[places] == keys)
+    positions = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.asarray(known[positions] == keys)
 
 
 def _swapped(edges: Edges, swaps: Integers, streams: Streams) -> Integers:
     """All swaps made, whatever comes out, [2, m]; the random numbers are those of the first graph in every graph."""
-    order, rank = ranks(edges.owner, streams.uniform(np.zeros_like(edges.owner), edges.place))
+    order, rank = ranks(edges.owner, streams.uniform(np.zeros_like(edges.owner), edges.position))
     chosen = order[rank < 2 * swaps[edges.owner[order]]]
     pairs = np.stack([chosen[0::2], chosen[1::2]])
-    coins = streams.uniform(np.zeros(pairs.shape[1], dtype=np.int64), edges.place[pairs[0]], 1) < 0.5
+    coins = streams.uniform(np.zeros(pairs.shape[1], dtype=np.int64), edges.position[pairs[0]], 1) < 0.5
     ends = edges.ends.copy()
     ends[:, pairs[0]], ends[:, pairs[1]] = _ends(ends[:, pairs[0]], ends[:, pairs[1]], coins)
     return ends
@@ -186,8 +187,8 @@ def _merged(edges: Edges, ends: Integers) -> Graph:
     """A simple graph from edges that may be loops or doubled."""
     weights = np.ones(ends.shape[1], dtype=np.float32) if edges.weights is None else edges.weights
     proper = ends[0] != ends[1]
-    keys, place = np.unique(ends[0, proper] * edges.graph.n + ends[1, proper], return_inverse=True)
-    summed = np.bincount(place, weights[proper], minlength=len(keys)).astype(np.float32)
+    keys, position = np.unique(ends[0, proper] * edges.graph.n + ends[1, proper], return_inverse=True)
+    summed = np.bincount(position, weights[proper], minlength=len(keys)).astype(np.float32)
     unweighted = bool((summed == 1).all())
     pairs = np.stack(np.divmod(keys, max(edges.graph.n, 1)))
     return edges.replaced(pairs, None if unweighted else summed)

@@ -27,7 +27,7 @@ TIE = 1e-9
 # nodes of a graph whose eigenvectors are computed at most, and numbers in one batch of matrices
 LARGEST = 8192
 BATCH = 2**21
-# share of entries above which a sparse result is kept dense
+# fraction of entries above which a sparse result is kept dense
 FILLED = 0.25
 
 
@@ -159,7 +159,7 @@ def hard_band(graph: Graph, band: int, *, compat: Compat = None) -> Tensor:
     .. math:: X_{band} = \Phi\, I_{band}\, \Phi^T X
 
     Of the eigenvalues of a graph in ascending order the first :math:`\lfloor n / 3 \rfloor` (at least one) are low, as many mid
-    and the rest high. Equal eigenvalues stay together: their common place decides, and frequency 0 is always low. So the
+    and the rest high. Equal eigenvalues stay together: their common position decides, and frequency 0 is always low. So the
     result does not depend on the basis that was found or on the order of the nodes.
 
     Args:
@@ -200,34 +200,34 @@ def _batches(ptr: Integers, indptr: Integers, indices: Any) -> Iterator[tuple[In
             nodes = ptr[some][:, None] + np.arange(size)
             counts = indptr[ptr[some + 1]] - indptr[ptr[some]]
             entries = ranges(indptr[ptr[some]], counts)
-            place = np.repeat(np.arange(len(some)), counts)
+            position = np.repeat(np.arange(len(some)), counts)
             rows = np.repeat(nodes.ravel(), degrees[nodes.ravel()])
             matrices = np.zeros((len(some), size, size))
             columns = indices[entries]
-            first = ptr[some][place]
-            matrices[place, rows - first, columns - first] = -roots[rows] * roots[columns]
+            first = ptr[some][position]
+            matrices[position, rows - first, columns - first] = -roots[rows] * roots[columns]
             diagonal = np.arange(size)
             matrices[:, diagonal, diagonal] = degrees[nodes] > 0
             yield some, nodes, matrices
 
 
 def _by_count(values: Floats, band: int) -> Masks:
-    """The first third of the places, the second, or the rest, [b, s]."""
+    """The first third of the positions, the second, or the rest, [b, s]."""
     third = values.shape[1] // 3
-    place = np.arange(values.shape[1])
-    chosen = np.minimum(place // third, 2) == band if third else np.full(place.shape, band == 2)
+    position = np.arange(values.shape[1])
+    chosen = np.minimum(position // third, 2) == band if third else np.full(position.shape, band == 2)
     return np.broadcast_to(chosen, values.shape)
 
 
 def _by_eigenspace(values: Floats, band: int) -> Masks:
     """As by count, with equal eigenvalues where the middle of them is, and frequency 0 always low, [b, s]."""
     size = values.shape[1]
-    place = np.arange(size)
+    position = np.arange(size)
     ends = np.diff(values, axis=1, append=np.inf) > TIE  # the last of equal ones
     starts = np.roll(ends, 1, axis=1)
     starts[:, 0] = True
-    first = np.maximum.accumulate(np.where(starts, place, 0), axis=1)
-    last = np.minimum.accumulate(np.where(ends, place, size)[:, ::-1], axis=1)[:, ::-1]
+    first = np.maximum.accumulate(np.where(starts, position, 0), axis=1)
+    last = np.minimum.accumulate(np.where(ends, position, size)[:, ::-1], axis=1)[:, ::-1]
     middle = (first + last + 1) / 2
     low = max(1, size // 3)
     chosen = np.where(

@@ -16,7 +16,8 @@ from grb.atomic import size_of, write_atomic
 from grb.errors import DataError
 from grb.graph.files import FREE_BYTES, MAX_RATIO
 from grb.pipeline.job import Job
-from grb.pipeline.store import FORMAT, MAX_RECORD, Store
+from grb.pipeline.record import FORMAT, MAX_RECORD
+from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
 
 _NAME = re.compile(
@@ -27,7 +28,16 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> int:
-    """Write records with all that they need into one file; how many. The same records give the same bytes but for times."""
+    """Write records with all that they need into one file; the same records give the same bytes.
+
+    Args:
+        store: The store with the records.
+        path: The file to write.
+        keys: Keys of the records; all of them if not given.
+
+    Returns:
+        Number of records in the file.
+    """
     jobs: dict[str, Job] = {record.key: record.job for record in store.records()}
     chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
     if not chosen:
@@ -65,17 +75,25 @@ def study_keys(store: Store, name: str) -> list[str]:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Store]:
-    """A bundle as a store in a temporary place; file names are checked before anything is unpacked."""
+    """Open a bundle as a store in a temporary directory; file names are checked before anything is unpacked."""
     with tempfile.TemporaryDirectory(prefix="grb-bundle-") as folder:
         target = Path(folder) / "store"
         _unpack(Path(path), target)
         yield Store(target)
 
 
-def merge(source: Store, target: Store) -> int:
-    """Copy records and artefacts that the target lacks, artefacts first; how many records. Verify the source before."""
+def merge(source: Store, target: Store, keys: Iterable[str] | None = None) -> int:
+    """Copy records and artefacts that the target lacks, artefacts first; how many records. Verify the source before.
+
+    Args:
+        source: The store to copy from.
+        target: The store to copy to.
+        keys: Records to copy, with all that they need; all if None.
+    """
+    jobs = {record.key: record.job for record in source.records()}
+    chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
     added = 0
-    for record in source.records():
+    for record in map(source.read, chosen):
         if target.has(record.key):
             continue
         for name, entry in record.objects.items():
@@ -119,7 +137,7 @@ def _unpack(path: Path, target: Path) -> None:
                         out.write(block)
                         left -= len(block)
     except FileNotFoundError:
-        raise DataError(f"no bundle {path}; `grb store export` writes one") from None
+        raise DataError(f"no bundle {path}; `grb store copy STORE FILE.zip` writes one") from None
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.safe_yaml import parse_mapping, read_text
@@ -100,7 +100,7 @@ class Card:
 
 def read_card(path: str | os.PathLike[str]) -> Card:
     """A card from a YAML or JSON file with a strict schema."""
-    return parse_card(read_text(Path(path), most=MAX_CARD, what="cards"))
+    return parse_card(read_text(Path(path), max_bytes=MAX_CARD, what="cards"))
 
 
 def parse_card(text: str) -> Card:

@@ -21,7 +21,7 @@ from grb.errors import DataError, require
 from grb.pipeline.executor import Limits, TaskResult
 from grb.pipeline.isolation import run_job_isolated
 from grb.pipeline.job import Job
-from grb.pipeline.process_tree import CHECK_SECONDS, resident_megabytes
+from grb.pipeline.process_tree import CHECK_SECONDS, children, resident_megabytes
 from grb.pipeline.store import Store
 from grb.pipeline.worker_main import JobOutcome, error_message, new_worker, run_job
 
@@ -303,10 +303,11 @@ def _limited(store: Store, context: _RunContext, key: str) -> Iterator[None]:
         yield
         return
     over, end = threading.Event(), time.monotonic() + (limits.timeout or float("inf"))
+    before = children(os.getpid())  # for instance what starts processes for plug-ins
 
     def watch() -> None:
         while not over.wait(CHECK_SECONDS):
-            too_large = limits.memory is not None and resident_megabytes() > limits.memory
+            too_large = limits.memory is not None and resident_megabytes(ignored=before) > limits.memory
             now = TaskResult(key, timed_out=time.monotonic() > end, memory_exceeded=too_large)
             if exceeded := limits.exceeded(now):
                 mark = _mark(store, context, key)

@@ -140,13 +140,22 @@ class Job:
         }
 
     @classmethod
-    def from_plain(cls, values: Mapping[str, Any], *, data_dir: str | None = None) -> Job:
-        """Back from :meth:`plain`; anything else is refused."""
+    def from_plain(
+        cls, values: Mapping[str, Any], *, data_dir: str | None = None, title: str = "", key: str | None = None
+    ) -> Job:
+        """Back from :meth:`plain`; anything else is refused.
+
+        Args:
+            values: What a record or a plan holds.
+            data_dir: Where the dataset's files are.
+            title: What it does, for progress.
+            key: Its key if that is known already, which saves hashing it.
+        """
         try:
             if values["format"] != FORMAT or values["kind"] not in KINDS:
                 raise ValueError(f"format {values['format']} and kind {values['kind']}")
             data, spec = values["data"], values["spec"]
-            return cls(
+            job = cls(
                 kind=values["kind"],
                 spec=Spec(str(spec["name"]), dict(spec["params"])),
                 data=DataRef(
@@ -164,6 +173,10 @@ class Job:
                 device=str(values["device"]),
                 version=int(values["version"]),
                 extra=dict(values["extra"]),
+                title=title,
             )
+            if key is not None:
+                vars(job)["key"] = key
+            return job
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"this is no job of format {FORMAT} ({error!r}); it was not written by grb") from None

@@ -64,7 +64,7 @@ def method_info(record: Record) -> MethodInfo:
     job = record.job
     seconds = float(record.result.get("cpu_seconds", record.provenance.get("cpu_seconds", 0.0)))
     card = record.result.get("card")
-    title = f"{card['name']} (submitted)" if isinstance(card, dict) else ""
+    title = f"{card['name']} (submitted)" if isinstance(card, dict) else str(record.result.get("title", ""))
     return MethodInfo(job.spec.name, dict(job.spec.params), job.seed, job.version, record.key, seconds, title)
 
 

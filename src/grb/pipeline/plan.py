@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import torch
 
-from grb.attack.build import build_attack, default_threat_model
+from grb.attack.build import build_attack, default_threat_model, steps_of
 from grb.catalogue import canonical, resolve
-from grb.dataset import Dataset, load_dataset
+from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import DatasetInfo
@@ -20,10 +22,9 @@ from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
-from grb.pipeline.record import Record
-from grb.pipeline.spec import Spec, plain
+from grb.pipeline.record import SUBMISSION, Record
+from grb.pipeline.spec import Spec, canonical_json, plain
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
 from grb.pipeline.submission import card_of
@@ -72,7 +73,7 @@ def plan_study(
         jobs, scores = _plan_folds(recipe, dataset, data, common)
         cards: dict[str, Card] = {}
     else:
-        planner = _Planner(recipe, dataset, data, common)
+        planner = Planner(recipe, dataset, data, common)
         joined = planner.joining(submitted)
         victims = {**planner.victims(), **planner.submitted_victims(joined)}
         scores = [*planner.scores(victims), *planner.submitted_attacks(joined, victims)]
@@ -85,7 +86,20 @@ def plan_study(
         tuple(dict.fromkeys(score.key for score in ordered)),
         {reference: size},
         _info(recipe, dataset, reference, scores, cards),
+        {key: _steps(job, dataset) for key, job in jobs.items() if job.kind == "attack"},
     )
+
+
+def _steps(job: Job, dataset: Dataset) -> int:
+    """Number of steps of a planned attack, for estimates; 1 if it has none or was submitted."""
+    if job.spec.name == SUBMISSION:
+        return 1
+    return _built_steps(job.spec.name, dataset.name, canonical_json(job.spec.params))
+
+
+@cache
+def _built_steps(attack: str, dataset: str, params: str) -> int:
+    return steps_of(build_attack(attack, dataset, **json.loads(params))) or 1
 
 
 def _info(
@@ -140,7 +154,7 @@ def _plan_folds(
         number = None if dataset.scheme is None else fold
         own = dataset if number is None else dataset.with_split(number)
         part = replace(recipe, victims=1, seed=recipe.seed + fold)
-        planner = _Planner(part, own, replace(data, split=number), common)
+        planner = Planner(part, own, replace(data, split=number), common)
         scores += planner.scores(planner.victims())
         jobs |= planner.jobs
     return jobs, scores
@@ -176,7 +190,7 @@ def join_submission(
     return study, study.only(targets)
 
 
-class _Planner:
+class Planner:
     """Plans one split of one dataset."""
 
     def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
@@ -198,6 +212,9 @@ class _Planner:
     def scores(self, victims: Victims) -> list[_Score]:
         """All scores of the recipe, without those of submitted attacks."""
         attacked = {CORRUPTION: self.corruption}.get(self.recipe.scenario, self.transfer)
+        if self.recipe.scenario != CORRUPTION:
+            for spec in map(_attack, (*self.recipe.attacks, *self.recipe.white_box)):
+                self.check_objective(spec)
         return [*self.clean(victims), *attacked(victims), *self.white_box(victims)]
 
     # victims
@@ -273,7 +290,6 @@ class _Planner:
                 params.setdefault("iterations", self.recipe.iterations)
             built = build_attack(spec.name, self.dataset.name, **params)
             maker = resolve("attack", spec.name)
-            self.check_objective(spec, built)
         found = (
             Spec(spec.name, params),
             plain(built),
@@ -282,8 +298,8 @@ class _Planner:
         self.built[f"{kind} {spec.label}"] = found
         return found
 
-    def check_objective(self, spec: Spec, built: Any) -> None:
-        wanted = str(getattr(built, "objective", "evasion"))
+    def check_objective(self, spec: Spec) -> None:
+        wanted = str(getattr(resolve("attack", spec.name), "objective", "evasion"))
         if wanted == "poisoning" and self.recipe.objective != "poisoning":
             raise DataError(
                 f"attack '{spec.name}' poisons training data, but recipe '{self.recipe.name}' scores victims that were "
@@ -364,14 +380,15 @@ class _Planner:
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
         usual = default_threat_model(self.recipe.scenario, self.dataset, mode)
-        threat = _with(usual, self.recipe.threat)
+        threat = change_threat(usual, self.recipe.threat)
         for limit in self.varied:
             if limit is None:
                 yield None, threat
             else:
-                yield limit, _with(threat, {limit[0]: _number(limit[1])})
+                yield limit, change_threat(threat, {limit[0]: _number(limit[1])})
 
     def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
+        """Plan an attack on the model of a job, or without one, and return its key."""
         whole, method, version = self.method("attack", spec)
         job = Job(
             "attack",
@@ -420,7 +437,8 @@ def _number(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
 
 
-def _with(threat: Threat, changes: Mapping[str, Any]) -> Threat:
+def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
+    """Return the threat model with other limits; unknown ones are refused."""
     if not changes:
         return threat
     known = [each.name for each in fields(threat)]

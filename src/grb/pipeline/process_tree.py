@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -13,18 +13,30 @@ from typing import NoReturn
 CHECK_SECONDS = 0.25
 
 
-def resident_megabytes(pid: int | None = None) -> float:
-    """Return the memory of a process (default: this one) and its descendants; 0 where the system does not report it."""
-    return sum(map(_resident, _descendants(os.getpid() if pid is None else pid)))
+def resident_megabytes(pid: int | None = None, *, ignored: Collection[int] = ()) -> float:
+    """Return the memory of a process and its descendants; 0 where the system does not report it.
+
+    Args:
+        pid: The process; this one if not given.
+        ignored: Descendants that do not count, nor what they have started.
+    """
+    return sum(map(_resident, _tree(os.getpid() if pid is None else pid, ignored)))
 
 
-def _descendants(pid: int) -> Iterator[int]:
-    """A process and everything that it has started and that still runs."""
-    yield pid
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started and that still run."""
+    found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
-            for child in path.read_text().split():
-                yield from _descendants(int(child))
+            found += map(int, path.read_text().split())
+    return found
+
+
+def _tree(pid: int, ignored: Collection[int]) -> Iterator[int]:
+    yield pid
+    for child in children(pid):
+        if child not in ignored:
+            yield from _tree(child, ignored)
 
 
 def _resident(pid: int) -> float:

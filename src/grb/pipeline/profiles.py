@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from grb.catalogue import canonical, resolve
-from grb.dataset import Dataset, load_dataset
-from grb.dataset.own import is_path
+from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.errors import DataError
 from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
@@ -69,13 +67,6 @@ def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = 
     # run by run, so that a shard makes whole profiles of few runs
     ordered = {job.key: job for job in sorted(jobs, key=lambda job: asked.seeds.index(job.seed))}
     return Study(f"profiles of {', '.join(sizes)}", ordered, tuple(ordered), sizes)
-
-
-def dataset_reference(name: str, dataset: Dataset) -> str:
-    """Return what a worker finds a dataset by: its name in the catalogue, an import path, or the absolute path of its file."""
-    if is_path(name):
-        return str(Path(name).absolute())
-    return name if ":" in name else dataset.name
 
 
 def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> list[Job]:

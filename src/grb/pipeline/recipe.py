@@ -10,11 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric
-from grb.pipeline.safe_yaml import double, parse_mapping, read_text
+from grb.pipeline.safe_yaml import first_duplicate, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
 SCENARIOS = ("injection", "modification")
@@ -106,7 +106,7 @@ class Recipe:
         if not self.modes or not self.surrogates:
             raise DataError("a recipe needs at least one of modes and surrogates")
         for name in ("modes", "metrics", *_SPECS):
-            again = double(each if isinstance(each, str) else each.label for each in getattr(self, name))
+            again = first_duplicate(each if isinstance(each, str) else each.label for each in getattr(self, name))
             if again is not None:
                 raise DataError(f"{name} of recipe '{self.name}' names '{again}' twice; once is enough")
         for limit, values in self.sweep.items():
@@ -181,7 +181,7 @@ def recipe_names() -> list[str]:
 def _text(source: str | Path) -> tuple[str, str]:
     path = Path(source)
     if path.suffix in (".yaml", ".yml"):
-        return read_text(path, most=MAX_BYTES, what="recipes"), path.stem
+        return read_text(path, max_bytes=MAX_BYTES, what="recipes"), path.stem
     name = str(source)
     if name not in recipe_names():
         raise UnknownName(

@@ -15,6 +15,9 @@ from grb.pipeline.spec import digest
 FORMAT = 2
 # name of the spec of a job that nobody computed: its artefact was submitted
 SUBMISSION = "submission"
+# the same for a model whose file a user named
+FILE = "file"
+NOT_COMPUTED = (SUBMISSION, FILE)
 # larger records were not written by grb
 MAX_RECORD = 64 * 2**20
 SUFFIXES = (".safetensors", ".npz")
@@ -55,7 +58,7 @@ class Record:
             source: Name of the file, for messages.
         """
         try:
-            values = json.loads(data, parse_constant=_refuse_constant)
+            values = _DECODER.decode(data.decode())
             written = values.pop("sha256", None)
             found = digest(values)  # refuses infinite numbers as well
             record = cls(**_parsed(values))
@@ -112,6 +115,9 @@ def _parsed(values: dict[str, Any]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def is_key(value: Any) -> bool:

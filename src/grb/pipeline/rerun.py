@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import torch
 
 from grb.errors import IntegrityError
 from grb.pipeline.job import KINDS, Job
-from grb.pipeline.store import SUBMISSION, Record, Store
+from grb.pipeline.record import NOT_COMPUTED, Record
+from grb.pipeline.store import Store
 from grb.pipeline.study import closure
 from grb.pipeline.worker import Worker
 
@@ -75,7 +76,7 @@ def rerun(
     jobs = {
         record.key: replace(record.job, data=replace(record.job.data, data_dir=data_dir)) for record in store.records()
     }
-    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name != SUBMISSION]  # those nobody computed
+    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name not in NOT_COMPUTED]
     wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
     for key in wanted if not trust_code else []:
         _check_names(jobs[key])
@@ -102,12 +103,21 @@ def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
             return f"other bytes of its {name}{_elsewhere(before, after)}"
-    first, second = ({**each.result, **(each.measurement or {})} for each in (before, after))
-    for name in sorted((first.keys() | second.keys()) - NOT_COMPARED):
+    first, second = ({**_flat(each.result), **_flat(each.measurement or {})} for each in (before, after))
+    for name in sorted(first.keys() | second.keys()):
         old, new = first.get(name), second.get(name)
         if old != new:
             return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
     return ""
+
+
+def _flat(values: Mapping[str, Any], start: str = "") -> dict[str, Any]:
+    """Nested values by their path, as in ``outcomes full changed``, without what clocks say."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in NOT_COMPARED:
+            found |= _flat(value, f"{start}{name} ") if isinstance(value, Mapping) else {f"{start}{name}": value}
+    return found
 
 
 def _elsewhere(before: Record, after: Record) -> str:

@@ -53,8 +53,40 @@ def build_boards(
     chosen = _distinct(studies, measurements) if named is None else _named(studies, measurements, named, where)
     if named is None:
         known = {key for info in studies for key in info.scores}
-        chosen += list(_unnamed({key: each for key, each in measurements.items() if key not in known}))
+        others = _told_apart({key: each for key, each in measurements.items() if key not in known})
+        chosen += list(_unnamed(others))
+        measurements |= others
     return [board for info in chosen for board in study_boards(info, measurements)]
+
+
+def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
+    """Every score of the studies of a name as a flat row, for tables; a score that two boards share is there for both."""
+    studies, measurements = _read(store.records())
+    found = []
+    for info in _named(studies, measurements, [recipe], str(store.path)):
+        for part in info.parts:
+            limit = {} if part.limit is None else {"limit": part.limit[0], "limit_value": part.limit[1]}
+            ranking = next((measurements[key].metric for key in part.scores if key in measurements), "accuracy")
+            found += [
+                {
+                    "dataset": info.dataset.name,
+                    "scenario": info.scenario,
+                    **limit,
+                    "attack": run.attack,
+                    "knowledge": run.knowledge,
+                    "defense": run.defense,
+                    "difficulty": run.difficulty,
+                    "repeat": run.repeat,
+                    "victim": run.victim,
+                    ranking: round(run.score, 6),
+                    **{name: round(value, 6) for name, value in run.metrics.items()},
+                    "changed": round(run.changed, 6),
+                    "key": run.metadata["score"][:16],
+                    "attack_cpu_seconds": run.metadata.get("attack_seconds"),
+                }
+                for run in _runs(info, part, measurements)
+            ]
+    return found
 
 
 def study_boards(info: StudyInfo, measurements: Measurements) -> list[Board]:
@@ -81,7 +113,8 @@ def build_board(study: Study, store: Store) -> list[Board]:
 
 
 def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement]]:
-    studies, measurements = [], {}
+    studies: list[StudyInfo] = []
+    measurements: dict[str, Measurement] = {}
     for record in records:
         if record.job.kind == "study":
             studies.append(StudyInfo.from_dict(record.result))
@@ -130,10 +163,10 @@ def _unnamed(measurements: Measurements) -> Iterator[StudyInfo]:
     groups: dict[tuple[Any, ...], list[str]] = {}
     for key, each in measurements.items():
         if each.attack is not None:
-            scenario, mode = each.attack.scenario, each.defense.train_mode
-            group = (each.dataset.fingerprint, scenario, each.objective, mode, each.threads, each.device)
+            scenario, mode, validation = each.attack.scenario, each.defense.train_mode, each.defense.validation
+            group = (each.dataset.fingerprint, scenario, each.objective, mode, validation, each.threads, each.device)
             groups.setdefault(group, []).append(key)
-    for (fingerprint, scenario, objective, mode, threads, device), keys in groups.items():
+    for (fingerprint, scenario, objective, mode, _, threads, device), keys in groups.items():
         victims = {measurements[key].defense.method.key for key in keys}
         clean = [
             key
@@ -144,6 +177,8 @@ def _unnamed(measurements: Measurements) -> Iterator[StudyInfo]:
         ]
         first = measurements[keys[0]]
         found = {name: None for key in keys for name in measurements[key].outcomes}
+        attacks = [each.attack for key in keys if (each := measurements[key]).attack is not None]
+        sources = {each.surrogate.label() for each in attacks if each.surrogate and each.knowledge == "transfer"}
         yield StudyInfo(
             name=f"{first.dataset.name}-{scenario}",
             title=f"{scenario.capitalize()} on {first.dataset.name}",
@@ -153,7 +188,43 @@ def _unnamed(measurements: Measurements) -> Iterator[StudyInfo]:
             parts=(Part((*clean, *keys)),),
             objective=objective,
             train_mode=mode,
+            surrogates=tuple(sorted(sources)),
         )
+
+
+def _told_apart(measurements: Measurements) -> dict[str, Measurement]:
+    """Scores without a study, with the version and the limits in the name of an attack that has several of them."""
+    seen: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for each in measurements.values():
+        for name in each.outcomes if each.attack is not None else ():
+            values = seen.setdefault(_column(each, name), {})
+            for limit, value in _distinctions(each).items():
+                values.setdefault(limit, set()).add(value)
+    several = {
+        (column[:-1], limit) for column, values in seen.items() for limit, found in values.items() if len(found) > 1
+    }
+    return {key: _renamed(each, several) for key, each in measurements.items()}
+
+
+def _column(found: Measurement, difficulty: str) -> tuple[str, ...]:
+    assert found.attack is not None
+    fingerprint, attack = found.dataset.fingerprint, found.attack
+    return fingerprint, attack.scenario, attack.method.label(), attack.knowledge, difficulty
+
+
+def _distinctions(found: Measurement) -> dict[str, str]:
+    assert found.attack is not None
+    limits = {name: f"{name}={value}" for name, value in sorted(found.attack.threat.items())}
+    return {"version": f"version {found.attack.method.version}", **limits}
+
+
+def _renamed(found: Measurement, several: set[tuple[tuple[str, ...], str]]) -> Measurement:
+    if found.attack is None:
+        return found
+    column, method = _column(found, "")[:-1], found.attack.method
+    differing = [value for name, value in _distinctions(found).items() if (column, name) in several]
+    title = ", ".join([method.label(), *differing]) if differing else method.title
+    return replace(found, attack=replace(found.attack, method=replace(method, title=title)))
 
 
 # one board

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from grb.errors import DataError, GRBError
 from grb.pipeline.executor import Executor, Limits, ProcessExecutor, TaskResult
@@ -16,6 +16,9 @@ from grb.pipeline.isolation import worker_environment
 from grb.pipeline.job import Job
 from grb.pipeline.store import Store
 from grb.pipeline.worker_main import JobOutcome, error_message, store_handler
+
+if TYPE_CHECKING:
+    from grb.pipeline.worker import Worker
 
 EventKind = Literal["cached", "started", "done", "failed", "skipped", "retried", "elsewhere", "finishing"]
 # how often a job is tried whose worker dies
@@ -57,6 +60,7 @@ def run(
     limits: Limits = Limits(),  # noqa: B008
     cluster: str | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
+    worker: Worker | None = None,
 ) -> Outcome:
     """Do all jobs that the store does not have yet, inputs first.
 
@@ -69,6 +73,7 @@ def run(
         limits: Processes of this machine, and what one job may use.
         cluster: Address of a Dask scheduler, or ``local``, instead of processes of this machine.
         on_event: Called with every event.
+        worker: Does the jobs in this process if ``limits`` ask for no others; one that reports epochs and steps, for instance.
     """
     graph = JobGraph(jobs, store, on_event)
     if graph.waiting:
@@ -82,7 +87,7 @@ def run(
             with worker_environment():
                 Scheduler(store, limits, graph).run(_processes(store, limits, graph))
         else:
-            _run_here(store, graph)
+            _run_here(store, graph, worker)
     return graph.outcome
 
 
@@ -154,18 +159,21 @@ class JobGraph:
             self._skip(user, cause)
 
 
-def _run_here(store: Store, graph: JobGraph) -> None:
+def _run_here(store: Store, graph: JobGraph, worker: Worker | None) -> None:
     from grb.pipeline.worker import Worker
 
-    worker = Worker(store)
-    with _Interrupts() as interrupts:
+    worker = worker or Worker(store)
+    running: list[Job] = []
+    with _Interrupts(lambda: [graph.on_event(Event("finishing", job)) for job in running]) as interrupts:
         while graph.ready and not interrupts.asked:
-            key = graph.ready.pop(0)
-            job = graph.waiting[key]
-            graph.on_event(Event("started", job))
+            # a score ends what somebody waits for
+            key = min(graph.ready, key=lambda each: not _is_short(graph.waiting[each]))
+            graph.ready.remove(key)
+            running[:] = [graph.waiting[key]]
+            graph.on_event(Event("started", running[0]))
             start = time.perf_counter()
             try:
-                worker.do(job)
+                worker.do(running[0])
             except (Exception, SystemExit) as error:
                 graph.fail(key, error_message(error), kind=type(error).__name__)
             else:
@@ -288,8 +296,9 @@ def _is_short(job: Job) -> bool:
 class _Interrupts:
     """Ctrl-C and SIGTERM while inside: the first is only noted, the second is raised; only the main thread gets them."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], object] = lambda: None) -> None:
         self.asked = False
+        self.on_first = on_first
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> _Interrupts:
@@ -306,6 +315,7 @@ class _Interrupts:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        self.on_first()
 
 
 @contextmanager

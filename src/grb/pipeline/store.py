@@ -64,7 +64,9 @@ class Store:
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise DataError(f"{stamp} cannot be read ({str(error)[:80]}); it is not a store of grb") from None
         if found != FORMAT:
-            raise DataError(f"{self.path} has store format {found}, but this version reads {FORMAT}; update grb")
+            old = isinstance(found, int) and found < FORMAT
+            advice = "run the recipes again with a new store" if old else "update grb"
+            raise DataError(f"{self.path} has store format {found}, but this version reads {FORMAT}; {advice}")
 
     def prepare(self) -> None:
         """Make the directory a store; everything that writes calls this first."""
@@ -329,9 +331,9 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise _unreadable(folder, error) from None
 
 
 def _unreadable(path: str | Path, error: OSError) -> DataError:
-    return DataError(
-        f"{path} cannot be read: {error.strerror}; look after the disk, or remove the record and run again"
-    )
+    return DataError(f"{path} cannot be read: {error.strerror}; check the disk, or remove the record and run again")

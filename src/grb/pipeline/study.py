@@ -113,6 +113,7 @@ class Study:
             repeats little work of the others.
         sizes: Sizes of the datasets by reference.
         info: What a board needs; None for a profiling, whose records say it all.
+        steps: Number of steps of every attack, for estimates.
     """
 
     title: str
@@ -120,6 +121,7 @@ class Study:
     targets: tuple[str, ...]
     sizes: Mapping[str, DatasetSize] = field(default_factory=dict)
     info: StudyInfo | None = None
+    steps: Mapping[str, int] = field(default_factory=dict)
 
     def shard(self, index: int, count: int) -> Study:
         """The ``index``-th of ``count`` blocks of targets with all jobs that they need, beginning with 1."""

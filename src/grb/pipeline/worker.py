@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from grb.attack.base import AttackContext, run_attack
-from grb.attack.build import build_attack
+from grb.attack.base import AttackContext, Step, run_attack
+from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
@@ -30,9 +30,11 @@ from grb.pipeline.job import Job
 from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.provenance import provenance
+from grb.pipeline.record import NOT_COMPUTED, Record
 from grb.pipeline.spec import Spec, digest, plain
-from grb.pipeline.store import SUBMISSION, Record, Store
+from grb.pipeline.store import Store
 from grb.threat import threat_from_dict
+from grb.trainer import Epoch
 from grb.trainer.checkpoint import load_model, save_model
 
 Value = TypeVar("Value")
@@ -70,10 +72,22 @@ class LRUCache(Generic[Value]):
 
 
 class Worker:
-    """Does jobs of one store, and remembers what they share."""
+    """Does jobs of one store, and remembers what they share.
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    Args:
+        store: Where inputs are read and artefacts written.
+        on_epoch: Called after each epoch of a training.
+        on_step: Called after each step of an attack.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        on_step: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self.store, self.on_epoch, self.on_step = store, on_epoch, on_step
         self.datasets: LRUCache[tuple[Dataset, str]] = LRUCache(2)
         self.models: LRUCache[nn.Module] = LRUCache(32)
         self.edits: LRUCache[GraphEdit] = LRUCache(32)
@@ -103,7 +117,9 @@ class Worker:
 
     def _fit(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
-        defense = build_defense(job.spec.name, dataset.name, device=job.device, **job.spec.params)
+        defense = build_defense(
+            job.spec.name, dataset.name, device=job.device, on_epoch=self.on_epoch, **job.spec.params
+        )
         _check_method(job, defense)
         if job.data.perturbations:
             raise DataError(
@@ -117,6 +133,7 @@ class Worker:
         result = {
             "epochs": fit.epochs,
             "best_epoch": fit.best_epoch,
+            "stopped": fit.stopped,
             "val_score": fit.best_score,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "settings": {
@@ -146,15 +163,17 @@ class Worker:
         dataset = self._dataset(job)
         attack = build_attack(job.spec.name, dataset.name, **job.spec.params)
         _check_method(job, attack)
-        model = self._model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
+        model = self.model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
         view = dataset.attacker_view(job.mode)
-        context = AttackContext(view, threat_from_dict(job.extra["threat"]), model, job.extra["knowledge"])
+        limits = threat_from_dict(job.extra["threat"])
+        context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step)
         done = run_attack(attack, context, seed=job.seed)
         # counted once more against limits that were made after the attack had ended
         budget = threat_from_dict(job.extra["threat"]).check(dataset.graph, done.edit, view.targets)
         result = {
             "budget": {name: float(value) for name, value in budget.items()},
             "steps": len(done.steps),
+            "planned_steps": steps_of(attack) or 1,
             "loss": _trace([step.loss for step in done.steps]),
             "kept": _trace([step.accuracy for step in done.steps]),
             "seconds": round(done.seconds, 4),
@@ -166,7 +185,7 @@ class Worker:
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
-        dataset, model = self._dataset(job), self._model(job.inputs["model"])
+        dataset, model = self._dataset(job), self.model(job.inputs["model"])
         whole = None if job.data.chain else predict_checked(model, dataset.graph, dataset)
         clean = self.clean.get((job.inputs["model"], job.threads), lambda: self._clean(whole, model, dataset))
         graph = dataset.graph
@@ -229,12 +248,14 @@ class Worker:
             )
         return dataset if ref.split is None else dataset.with_split(ref.split)
 
-    def _model(self, key: str) -> nn.Module:
+    def model(self, key: str) -> nn.Module:
+        """Return the trained model of a job, after its bytes were checked."""
+
         def load() -> nn.Module:
             record = self.store.read(key)
             # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
             name = record.job.spec.name
-            trusted = None if name == SUBMISSION else ModelName.parse(name).architecture
+            trusted = None if name in NOT_COMPUTED else ModelName.parse(name).architecture
             return load_model(self.store.checked(record, "weights"), trusted=trusted)
 
         return self.models.get(key, load)

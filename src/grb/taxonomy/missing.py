@@ -53,8 +53,8 @@ def fill_with_mean(profiles: Profiles) -> Profiles:
     holes = np.isnan(kept.values)
     values = np.where(holes, np.nanmean(kept.values, axis=0), kept.values)
     count = int(holes.sum())
-    words = f"{count} missing cell{'s' if count > 1 else ''} filled with the mean of the perturbation"
-    return replace(kept, values=values, runs=None, paired=None, notes=(*kept.notes, words))
+    note = f"{count} missing cell{'s' if count > 1 else ''} filled with the mean of the perturbation"
+    return replace(kept, values=values, runs=None, paired=None, notes=(*kept.notes, note))
 
 
 MISSING: Mapping[str, Callable[[Profiles], Profiles]] = {

@@ -75,7 +75,7 @@ def read_models(
     Args:
         path: The file.
         kind: What the file holds; found out if not given.
-        where: Of runs, use only those with these values, such as ``{"epochs": "300"}``; see :func:`from_rows`.
+        where: Use only runs with these values, such as ``{"epochs": "300"}``; see :func:`from_rows`.
     """
     path = Path(path)
     if kind is not None and kind not in get_args(Kind):
@@ -256,8 +256,8 @@ def _wide(path: Path, header: list[str], rows: list[list[str]], kind: Kind | Non
     table = table.reshape(len(rows), len(names))
     base = [index for index, name in enumerate(names) if name.lower() in UNPERTURBED]
     if len(base) > 1:
-        words = " and ".join(f"'{names[index]}'" for index in base)
-        raise DataError(f"{path} has several columns for the unperturbed dataset, {words}; keep one")
+        listed = " and ".join(f"'{names[index]}'" for index in base)
+        raise DataError(f"{path} has several columns for the unperturbed dataset, {listed}; keep one")
     if kind is None:
         kind = "auroc" if base else "log2"
         if not base and np.isfinite(table).any() and np.nanmin(table) > 0:

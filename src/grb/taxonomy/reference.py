@@ -30,8 +30,8 @@ class Reference:
         models: Profiles by model; those of GCN are the paper's main ones.
         groups: The paper's group of every dataset.
         representatives: The datasets that the paper recommends.
-        cut: Into how many groups to cut the tree to find the paper's,
-        joins: and which of these, counted from the top, to join then.
+        cut: Number of groups to cut the tree into to find the paper's.
+        joins: Pairs of these groups, counted from the top, that are then merged.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Reference:
 
     @property
     def profiles(self) -> Profiles:
+        """Profiles of GCN, the paper's main ones."""
         return self.models["GCN"]
 
 

@@ -62,7 +62,7 @@ class Collection:
         return Batch(x, _cut(self.op, ids, nodes, shift, ptr), self.labels[ids if self.per_graph else nodes], ptr)
 
     def batches(self, ids: Tensor, size: int) -> Iterator[Batch]:
-        """The graphs ``ids``, so many at a time."""
+        """The graphs ``ids``, ``size`` at a time."""
         for part in ids.split(size):
             yield self.batch(part)
 
@@ -73,11 +73,11 @@ def _cut(op: Any, ids: Tensor, nodes: Tensor, shift: Tensor, ptr: Tensor) -> Any
         own = op.own[ids] if isinstance(op.own, Tensor) else op.own
         return Complete(ptr, op.scale[ids], own)
     if isinstance(op, CSR):
-        block, places = op.pattern.rows(nodes)
+        block, positions = op.pattern.rows(nodes)
         moved = torch.repeat_interleave(shift, block.counts, output_size=block.entries)
         indices = block.indices - moved.to(block.indices.dtype)
         pattern = Pattern(block.indptr, indices, len(nodes), op.pattern.symmetric)
-        return CSR(pattern, None if op.values is None else op.values[places], op.symmetric)
+        return CSR(pattern, None if op.values is None else op.values[positions], op.symmetric)
     raise DataError(
         f"a {type(op).__name__} cannot be cut into batches; prepare(adj) must give a CSR or Complete operator"
     )

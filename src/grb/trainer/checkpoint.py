@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from grb._version import __version__
+from grb.atomic import write_atomic
 from grb.catalogue import canonical, resolve
 from grb.errors import DataError
-from grb.graph.files import write_atomic
 from grb.model.base import GraphModel
 
 FORMAT = 1

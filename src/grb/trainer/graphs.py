@@ -37,9 +37,9 @@ def fit_graphs(
         model: With ``prepare`` and ``forward(x, op, ptr)``; left in evaluation mode.
         view: From ``Dataset.defender_view()`` of a dataset whose task is to classify graphs.
         optimizer: Over the model's parameters.
-        epochs: Passes over the training graphs at most.
+        epochs: Maximum number of passes over the training graphs.
         generator: Draws batches and dropout masks.
-        patience: Stop after so many epochs without a better validation accuracy; None never stops early.
+        patience: Stop after this number of epochs without a better validation accuracy; None never stops early.
         batch: Graphs of one step; 64 if not given.
         on_epoch: Called with every :class:`~grb.trainer.Epoch`, for progress.
     """

@@ -90,13 +90,13 @@ def fit(
         model: Anything with ``prepare`` and ``forward``; left in evaluation mode.
         view: From ``Dataset.defender_view()`` or ``transductive_view()``.
         optimizer: Over the model's parameters.
-        epochs: Steps at most.
+        epochs: Maximum number of steps.
         generator: Draws dropout masks and whatever ``augment`` needs.
-        loss: Of logits and labels; cross-entropy (or its multi-label form) if not given. ``nll_loss`` and
+        loss: Function of logits and labels; cross-entropy (or its multi-label form) if not given. ``nll_loss`` and
             ``binary_cross_entropy`` get log-probabilities and probabilities.
-        patience: Stop after so many epochs without a better validation score; None never stops early.
-        eval_every: Validate every so many epochs.
-        metric: Of logits and labels, higher is better; accuracy (or micro-F1) if not given.
+        patience: Stop after this number of epochs without a better validation score; None never stops early.
+        eval_every: Number of epochs between two validations.
+        metric: Function of logits and labels, higher is better; accuracy (or micro-F1) if not given.
         scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation score.
         augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the
             graph it returns, whose first nodes are those of the graph it got. Adversarial training is one.
@@ -155,7 +155,7 @@ def run_epochs(
 
     Args:
         model: Left in evaluation mode with its best weights.
-        optimizer: Whose learning rate is told.
+        optimizer: Optimiser whose learning rate is recorded.
         step: Does an epoch and gives its loss.
         validate: Score and loss on what was held out; None where an epoch is not evaluated.
 

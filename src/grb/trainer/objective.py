@@ -24,7 +24,7 @@ class Objective:
     Args:
         kind: Two classes (one logit), several classes, or several labels at once.
         outputs: Logits per row.
-        weighted: Classes weigh by the share of all others in a batch.
+        weighted: Classes weigh by the fraction of all others in a batch.
     """
 
     kind: Kind
@@ -33,11 +33,11 @@ class Objective:
 
     @classmethod
     def of(cls, y: Tensor, classes: int, *, weighted: bool = False) -> Objective:
-        """For labels [n] of so many classes (-1 is missing), or [n, labels] of 0, 1 and missing."""
+        """For labels [n] of a number of classes (-1 is missing), or [n, labels] of 0, 1 and missing."""
         if y.dim() == 2:
             return cls("labels", int(y.shape[1]))
         if classes < 2:
-            raise DataError(f"the labels have {classes} class, but at least 2 are needed to tell apart")
+            raise DataError(f"the labels have {classes} class, but at least 2 are needed")
         return cls("binary", 1, weighted) if classes == 2 else cls("classes", classes, weighted)
 
     def loss(self, logits: Tensor, y: Tensor) -> Tensor:

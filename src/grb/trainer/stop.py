@@ -14,7 +14,7 @@ class Best:
     """The best score so far and the weights that had it.
 
     A score counts as better if it is higher, or equal with a lower loss: on a small validation set many epochs share
-    the best accuracy, and the loss tells them apart.
+    the best accuracy, and the loss distinguishes them.
     """
 
     score: float = -math.inf

@@ -24,16 +24,16 @@ class Trainer:
     Args:
         dataset: A :class:`grb.dataset.Dataset`.
         optimizer: Over the parameters of the model that will be trained.
-        loss: Of the model's output and the labels; ``nll_loss`` gets log-probabilities although models give logits.
+        loss: Function of the model's output and the labels; ``nll_loss`` gets log-probabilities although models give logits.
         lr_scheduler: Multiply the learning rate by ``lr_factor`` when validation has not improved for ``lr_patience``.
         lr_patience: Evaluations without improvement before that.
         lr_factor: By what the rate is multiplied.
         lr_min: The rate never falls below it.
         early_stop: Stop when validation has not improved for ``early_stop_patience`` epochs.
         early_stop_patience: Epochs without improvement before that.
-        eval_metric: Of logits and labels, higher is better; accuracy if not given.
+        eval_metric: Function of logits and labels, higher is better; accuracy if not given.
         device: Where to train, for instance ``"cuda"``.
-        seed: Of the dropout masks.
+        seed: Random seed of the dropout masks.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class Trainer:
 
         Args:
             model: The model whose parameters the optimizer has.
-            n_epoch: Epochs at most.
+            n_epoch: Maximum number of epochs.
             train_mode: ``inductive`` (no test node is seen) or ``transductive`` (no test label is seen).
             dropout: Rate for this run instead of the model's own.
-            eval_every: Validate every so many epochs.
+            eval_every: Number of epochs between two validations.
             save_dir: Where to write the trained model, if anywhere.
             save_name: File name there.
             on_epoch: Called after each epoch, for progress.

@@ -28,24 +28,29 @@ class Stepped(Protocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """Loss and kept labels of every step, counted from 1.
+    """Loss and kept labels of the steps of an attack.
 
     Args:
         loss: What the attack raises; NaN where it was not finite.
-        kept: Share of targets that the attacked model still gives the label it gave them on the clean graph.
+        kept: Fraction of targets that the attacked model still gives the label it gave them on the clean graph.
+        total: Number of steps, of which these are evenly spaced ones; as many as there are values if 0.
     """
 
     loss: tuple[float, ...]
     kept: tuple[float, ...]
+    total: int = 0
 
     @property
     def steps(self) -> tuple[int, ...]:
-        return tuple(range(1, len(self.loss) + 1))
+        """Number of every step shown, the first is 1."""
+        count = len(self.loss)
+        stride = (max(self.total, count) - 1) / max(count - 1, 1)
+        return tuple(round(index * stride) + 1 for index in range(count))
 
     @property
     def lowest(self) -> int:
         """The first step with the fewest kept labels."""
-        return self.kept.index(min(self.kept)) + 1
+        return self.steps[self.kept.index(min(self.kept))]
 
 
 def curve(steps: Sequence[Stepped]) -> Curve:

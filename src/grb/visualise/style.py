@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from grb.atomic import write_atomic
 from grb.errors import DataError
-from grb.graph.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -38,7 +38,7 @@ def draw_components(data: Components, groups: Sequence[str] = (), *, title: str 
     """The rows in the plane of the first two components, and below the loadings of both (Figures 3 and D.1).
 
     Args:
-        data: Of profiles, or of classical properties.
+        data: Components of profiles, or of classical properties.
         groups: Group of every row, for colour and marker.
         title: Above the figure.
     """
@@ -177,9 +177,9 @@ def draw_correlation(data: Correlation, *, over: str = "cells", title: str | Non
         for spine in axes.spines.values():
             spine.set_visible(False)
         for (row, column), value in np.ndenumerate(data.r):
-            words = "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".")
+            label = "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".")
             ink = "white" if abs(value) > 0.6 else style.INK
-            axes.text(column, row, words, ha="center", va="center", fontsize=6, color=ink, in_layout=False)
+            axes.text(column, row, label, ha="center", va="center", fontsize=6, color=ink, in_layout=False)
         bar = figure.colorbar(image, ax=axes, location="bottom", fraction=0.035, pad=0.02, aspect=40)
         bar.ax.tick_params(length=2, labelsize=6, pad=1)
         bar.set_label(f"Pearson's r over {data.cells} {over}", fontsize=6.5, labelpad=1)

@@ -169,7 +169,7 @@ def test_each_round_sees_degrees_and_probabilities_of_the_graph_attacked_so_far(
         return held[-1]
 
     context = scene_of(GRAPH, range(9), model, 3, 2)
-    edit = inject(context, edges=edges, features=features, generator=torch.Generator().manual_seed(0), share=0.4)
+    edit = inject(context, edges=edges, features=features, generator=torch.Generator().manual_seed(0), fraction=0.4)
     clean = predict(model, GRAPH)[:9]
     for number, site in enumerate(seen):
         before = edit.add[:, edit.add[1] < 15 + number]

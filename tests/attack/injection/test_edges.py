@@ -141,7 +141,7 @@ def test_a_target_whose_degree_grew_loses_rank_in_the_next_round() -> None:
         edges=watched,
         features=still,
         generator=drawn(),
-        share=0.25,
+        fraction=0.25,
     )
     assert sorted(edit.add[0].tolist()) == [0, 1, 2, 3]
     assert [site.degrees.tolist() for site in rounds] == [

@@ -213,7 +213,9 @@ def watched(rule: FeatureRule, rounds: list[Tensor]) -> FeatureRule:
 
 def rounds_of(rule: FeatureRule, context: AttackContext, share: float) -> list[Tensor]:
     rounds: list[Tensor] = []
-    inject(context, edges=defective_edges, features=watched(rule, rounds), generator=drawn(), loss=smooth, share=share)
+    inject(
+        context, edges=defective_edges, features=watched(rule, rounds), generator=drawn(), loss=smooth, fraction=share
+    )
     return rounds
 
 

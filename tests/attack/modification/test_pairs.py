@@ -11,7 +11,7 @@ from scipy import stats
 
 from attack.contexts import graph_of
 from grb.attack.modification import pairs as module
-from grb.attack.modification.pairs import PairSpace, contains, places_of, without
+from grb.attack.modification.pairs import PairSpace, contains, positions_of, without
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 12])
@@ -100,8 +100,8 @@ def test_draws_leave_out_what_is_taken(size: int, threshold: int, marked: int, m
 def test_lists_in_ascending_order() -> None:
     numbers, some = torch.tensor([1, 4, 6, 9]), torch.tensor([9, 2, 4])
     assert contains(numbers, some).tolist() == [True, False, True]
-    assert places_of(numbers, some).tolist() == [3, 1]
+    assert positions_of(numbers, some).tolist() == [3, 1]
     assert without(numbers, some).tolist() == [1, 6]
     none = torch.empty(0, dtype=torch.int64)
-    assert not contains(none, some).any() and without(none, some).tolist() == [] and not len(places_of(none, some))
+    assert not contains(none, some).any() and without(none, some).tolist() == [] and not len(positions_of(none, some))
     assert np.array_equal(without(numbers, none).numpy(), numbers.numpy())

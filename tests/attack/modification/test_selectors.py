@@ -24,7 +24,7 @@ def ground_of(n: int, targets: Any, edges: int = 5, density: float = 0.3, seed: 
     return SearchState.of(AttackContext(view_of(graph, list(targets)), Modification(edges=edges, **limits)))
 
 
-def one_by_one(state: SearchState, pairs: Tensor, count: int, apart: bool) -> list[tuple[int, int]]:
+def one_by_one(state: SearchState, pairs: Tensor, count: int, disjoint: bool) -> list[tuple[int, int]]:
     room = [10**9] * state.clean.n if state.room is None else state.room.tolist()
     spare = [10**9] * state.clean.n if state.spare is None else state.spare.tolist()
     seen: set[int] = set()
@@ -32,7 +32,7 @@ def one_by_one(state: SearchState, pairs: Tensor, count: int, apart: bool) -> li
     for u, v in pairs.T.tolist():
         dropped = bool(state.clean.adj.has(torch.tensor([[u], [v]])))
         fits = min(room[u], room[v]) > 0 and not (dropped and min(spare[u], spare[v]) <= 0)
-        if len(taken) == count or not fits or (apart and {u, v} & seen):
+        if len(taken) == count or not fits or (disjoint and {u, v} & seen):
             continue
         taken.append((u, v))
         seen |= {u, v}
@@ -48,16 +48,16 @@ def one_by_one(state: SearchState, pairs: Tensor, count: int, apart: bool) -> li
     count=st.integers(0, 40),
     per_node=st.sampled_from([None, 0.5, 1.0]),
     isolate=st.booleans(),
-    apart=st.booleans(),
+    disjoint=st.booleans(),
 )
 def test_accepting_together_equals_one_after_the_other(
-    n: int, seed: int, count: int, per_node: float | None, isolate: bool, apart: bool
+    n: int, seed: int, count: int, per_node: float | None, isolate: bool, disjoint: bool
 ) -> None:
     state = ground_of(n, range(n), edges=1000, seed=seed, per_node=per_node, allow_isolate=isolate)
     order = torch.randperm(state.space.count, generator=torch.Generator().manual_seed(seed))
     pairs = state.space.pairs(order)
-    found = accept(state, pairs, count, apart=apart)
-    assert [tuple(pair) for pair in found.T.tolist()] == one_by_one(state, pairs, count, apart)
+    found = accept(state, pairs, count, disjoint=disjoint)
+    assert [tuple(pair) for pair in found.T.tolist()] == one_by_one(state, pairs, count, disjoint)
 
 
 class Table(Pairwise):

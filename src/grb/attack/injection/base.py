@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, run_attack, scene_of_arrays
+from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
 from grb.attack.incremental import Rewired
 from grb.attack.injection.edges import EdgeRule, TargetState
 from grb.attack.injection.features import FeatureRule, Objective
@@ -29,9 +29,9 @@ def inject(
     features: FeatureRule,
     generator: torch.Generator,
     loss: Loss = cross_entropy,
-    share: float = 1.0,
+    fraction: float = 1.0,
 ) -> GraphEdit:
-    """Wire nodes to targets and optimise their features, a share of the nodes in each round.
+    """Wire nodes to targets and optimise their features, a fraction of the nodes in each round.
 
     In every round the edge rule sees the graph attacked so far; the features of earlier rounds go on being optimised.
 
@@ -41,7 +41,7 @@ def inject(
         features: Optimiser of all injected features.
         generator: The only source of randomness.
         loss: What to raise, per target.
-        share: Of the nodes injected in one round, 1 for all at once.
+        fraction: Fraction of the nodes injected in one round, 1 for all at once.
     """
     threat = context.injection
     total = threat.nodes if len(context.targets) and threat.edges_per_node else 0
@@ -53,8 +53,8 @@ def inject(
     labels, probs = logits.argmax(1), torch.softmax(logits, dim=1)
     pairs, x = clean.add, torch.empty(0, context.graph.num_features)
     while len(x) < total:
-        count = min(max(1, math.floor(share * total)), total - len(x))
-        pairs = torch.cat([pairs, edges(_site(context, pairs, len(x), labels, probs), count, generator)], dim=1)
+        count = min(max(1, math.floor(fraction * total)), total - len(x))
+        pairs = torch.cat([pairs, edges(_target_state(context, pairs, len(x), labels, probs), count, generator)], dim=1)
         x = torch.cat([x, torch.full((count, context.graph.num_features), torch.nan)])
         wired = GraphEdit(n=context.graph.n, add=pairs, new_x=torch.zeros_like(x))
         forward, incremental = rewired.forward(wired, context.targets)
@@ -67,7 +67,7 @@ def inject(
     return GraphEdit(n=context.graph.n, add=pairs, new_x=x.detach())
 
 
-def _site(
+def _target_state(
     context: AttackContext, pairs: Tensor, so_far: int, labels: Tensor | None, probs: Tensor | None
 ) -> TargetState:
     degrees = context.graph.adj.degrees[context.targets].long()
@@ -89,7 +89,7 @@ def wire_only(context: AttackContext, edges: EdgeRule, generator: torch.Generato
     threat = context.injection
     if not (threat.nodes and threat.edges_per_node and len(context.targets)):
         return GraphEdit(n=context.graph.n).add
-    return edges(_site(context, GraphEdit(n=context.graph.n).add, 0, None, None), threat.nodes, generator)
+    return edges(_target_state(context, GraphEdit(n=context.graph.n).add, 0, None, None), threat.nodes, generator)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +97,8 @@ class Limits:
     """The paper's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
-        n_inject_max: Injected nodes at most.
-        n_edge_max: Edges of one injected node at most.
+        n_inject_max: Maximum number of injected nodes.
+        n_edge_max: Maximum number of edges of one injected node.
         feat_lim_min: Lowest injected feature.
         feat_lim_max: Highest injected feature.
     """
@@ -135,13 +135,13 @@ class Limits:
             adj: Clean adjacency, a scipy sparse matrix [n, n].
             features: Clean features, [n, d].
             target_mask: Which nodes to attack, [n] booleans.
-            seed: Of all randomness.
+            seed: Random seed.
 
         Returns:
             The attacked adjacency, [n + m, n + m], and the features of the m injected nodes, [m, d].
         """
         assert isinstance(self, Attack)
-        context = scene_of_arrays(model, adj, features, target_mask, self.threat())
+        context = context_from_arrays(model, adj, features, target_mask, self.threat())
         edit = run_attack(self, context, seed=seed).edit
         none = torch.empty(0, context.graph.num_features)
         return convert.to_scipy(context.graph.apply(edit).adj), none if edit.new_x is None else edit.new_x

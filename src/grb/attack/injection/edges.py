@@ -1,4 +1,4 @@
-"""Where injected nodes attach: rules from a site and a number of nodes to edges.
+"""Where injected nodes attach: rules from a state and a number of nodes to edges.
 
 Your own rule is a function of the same form; every edge it returns joins a new node with a target or another new node.
 """
@@ -43,7 +43,7 @@ class TargetState:
         return min(self.edges_per_node, len(self.targets))
 
     def join(self, chosen: Tensor) -> Tensor:
-        """Edges [2, k w] from places [k, w] in ``targets``, one row per new node."""
+        """Edges [2, k w] from positions [k, w] in ``targets``, one row per new node."""
         nodes = torch.arange(len(chosen)).repeat_interleave(chosen.shape[1]) + self.first
         return torch.stack([nodes, self.targets[chosen.flatten()]])
 
@@ -51,50 +51,50 @@ class TargetState:
 EdgeRule = Callable[[TargetState, int, torch.Generator], Tensor]
 
 
-def random_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
+def random_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Every new node takes distinct targets uniformly at random."""
     # one random number per node and target is the simplest way, but at large sizes it is slower than the attack itself
-    if count * len(site.targets) > CHUNK and site.width * 2 <= len(site.targets):
-        return site.join(_distinct(len(site.targets), count, site.width, generator))
-    rows = max(1, CHUNK // max(1, len(site.targets)))
+    if count * len(state.targets) > CHUNK and state.width * 2 <= len(state.targets):
+        return state.join(_distinct(len(state.targets), count, state.width, generator))
+    rows = max(1, CHUNK // max(1, len(state.targets)))
     chosen = [
-        torch.rand(min(rows, count - start), len(site.targets), generator=generator).topk(site.width).indices
+        torch.rand(min(rows, count - start), len(state.targets), generator=generator).topk(state.width).indices
         for start in range(0, count, rows)
     ]
-    return site.join(torch.cat(chosen))
+    return state.join(torch.cat(chosen))
 
 
-def uniform_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
+def uniform_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Targets in turn, in random order: no target gets a second edge before all have one."""
-    return site.join(_in_turn(torch.randperm(len(site.targets), generator=generator), count, site.width))
+    return state.join(_in_turn(torch.randperm(len(state.targets), generator=generator), count, state.width))
 
 
-def lowest_degree_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
+def lowest_degree_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """Targets in turn, those with the fewest neighbours first; equal ones by id."""
-    return site.join(_in_turn(torch.argsort(site.degrees, stable=True), count, site.width))
+    return state.join(_in_turn(torch.argsort(state.degrees, stable=True), count, state.width))
 
 
-def defective_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
+def defective_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """TDGIA: the most vulnerable targets, spread so that every new node reaches all classes evenly.
 
     Kept are as many targets as there are edges to give, the best scores first. Always taking the next one from the
-    class of which the smallest share is used up equals ordering them by (place in the class) / (size of the class).
+    class of which the smallest share is used up equals ordering them by (position in the class) / (size of the class).
     """
-    if site.labels is None or site.probs is None:
+    if state.labels is None or state.probs is None:
         raise DataError(
             "TDGIA's edge rule needs a model: the victim for a white-box attack, a surrogate for a transfer"
         )
-    probs = site.probs.gather(1, site.labels.unsqueeze(1)).squeeze(1)
-    score = defectiveness(probs, site.degrees + 1, site.edges_per_node)
-    kept = torch.argsort(score, descending=True, stable=True)[: count * site.width]
+    probs = state.probs.gather(1, state.labels.unsqueeze(1)).squeeze(1)
+    score = defectiveness(probs, state.degrees + 1, state.edges_per_node)
+    kept = torch.argsort(score, descending=True, stable=True)[: count * state.width]
     kept = kept[torch.randperm(len(kept), generator=generator)]
-    labels = site.labels[kept]
+    labels = state.labels[kept]
     order = torch.argsort(labels, stable=True)
     sizes = torch.bincount(labels)
     starts = sizes.cumsum(0) - sizes
     share = torch.empty(len(kept), dtype=torch.float64)
     share[order] = (torch.arange(len(kept)) - starts[labels[order]]).double() / sizes[labels[order]]
-    return site.join(_in_turn(kept[torch.argsort(share, stable=True)], count, site.width))
+    return state.join(_in_turn(kept[torch.argsort(share, stable=True)], count, state.width))
 
 
 def defectiveness(probs: Tensor, degrees: Tensor, edges_per_node: int, *, k1: float = 0.9, k2: float = 0.1) -> Tensor:
@@ -122,36 +122,36 @@ def defectiveness(probs: Tensor, degrees: Tensor, edges_per_node: int, *, k1: fl
     return (2 + probs) * (k1 / degrees + k2 / torch.sqrt(degrees * float(max(edges_per_node, 1))))
 
 
-def interconnected_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
+def interconnected_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """SPEIT: each target gets one edge while capacity lasts; what is left joins injected nodes with each other."""
-    return _interconnected(site, count, site.edges_per_node, generator)
+    return _interconnected(state, count, state.edges_per_node, generator)
 
 
-def layered_edges(site: TargetState, count: int, generator: torch.Generator) -> Tensor:
+def layered_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """SPEIT: a tenth of the nodes form a second layer that no target sees, joined to the first layer alone.
 
     The first layer is wired as in :func:`interconnected_edges` and keeps a tenth of its edges for distinct random nodes of
     the second, whose own edges stay within the limit too.
     """
     second = count // 10
-    limit = site.edges_per_node
+    limit = state.edges_per_node
     first = count - second
     links = min(second, max(1, limit // 10), limit * second // max(first, 1))
     if second == 0 or links == 0 or links >= limit:
-        return interconnected_edges(site, count, generator)
-    inner = _interconnected(site, first, limit - links, generator)
-    partners = _in_turn(torch.randperm(second, generator=generator), first, links) + site.first + first
-    nodes = torch.arange(first).repeat_interleave(links) + site.first
+        return interconnected_edges(state, count, generator)
+    inner = _interconnected(state, first, limit - links, generator)
+    partners = _in_turn(torch.randperm(second, generator=generator), first, links) + state.first + first
+    nodes = torch.arange(first).repeat_interleave(links) + state.first
     return torch.cat([inner, torch.stack([nodes, partners.flatten()])], dim=1)
 
 
-def _interconnected(site: TargetState, count: int, limit: int, generator: torch.Generator) -> Tensor:
+def _interconnected(state: TargetState, count: int, limit: int, generator: torch.Generator) -> Tensor:
     slots = torch.arange(count).repeat_interleave(limit)
-    used = min(len(slots), len(site.targets))
+    used = min(len(slots), len(state.targets))
     nodes = slots[torch.randperm(len(slots), generator=generator)[:used]]
-    targets = site.targets[torch.randperm(len(site.targets), generator=generator)[:used]]
-    outer = torch.stack([nodes + site.first, targets])
-    inner = _fewest_first(torch.bincount(nodes, minlength=count), limit) + site.first
+    targets = state.targets[torch.randperm(len(state.targets), generator=generator)[:used]]
+    outer = torch.stack([nodes + state.first, targets])
+    inner = _fewest_first(torch.bincount(nodes, minlength=count), limit) + state.first
     return torch.cat([outer, inner], dim=1)
 
 
@@ -174,7 +174,7 @@ def _fewest_first(degrees: Tensor, limit: int) -> Tensor:
 
 
 def _distinct(population: int, count: int, width: int, generator: torch.Generator) -> Tensor:
-    """Rows of distinct places below ``population``, uniformly at random: repeated ones are drawn again, [count, width]."""
+    """Rows of distinct positions below ``population``, uniformly at random: repeated ones are drawn again, [count, width]."""
     chosen = torch.randint(population, (count, width), generator=generator)
     while True:
         ordered, order = chosen.sort(dim=1, stable=True)

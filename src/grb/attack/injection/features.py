@@ -33,7 +33,7 @@ class Objective:
 
 
 class FeatureRule(Protocol):
-    """From an objective and the features so far (those of earlier rounds; new rows are NaN) to all features, [m, d]."""
+    """A function from an objective and the features so far (new rows are NaN) to all features, [m, d]."""
 
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         """Optimised features of all injected nodes, [m, d]."""
@@ -104,7 +104,7 @@ class _TorchOptimiser:
     """A torch optimiser of features.
 
     Args:
-        make: From a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
+        make: Function from a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
         steps: Number of steps.
         patience: Stop after this number of steps without a lower accuracy; None to never stop early.
     """

@@ -1,4 +1,4 @@
-"""TDGIA: attach where the graph is thin, batch after batch, with a smooth loss."""
+"""TDGIA: attach to low-degree nodes, batch after batch, with a smooth loss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TDGIA(Limits):
     Args:
         lr: Learning rate of Adam.
         steps: Number of steps in each round.
-        sequential_step: Share of the nodes injected in one round.
+        sequential_step: Fraction of the nodes injected in one round.
         inject_mode: ``tdgia``, ``random`` or ``uniform`` edges.
         opt: ``sin`` (the smooth map and loss) or ``clip`` (clipped features and cross-entropy).
         patience: Stop a round after this number of steps without a lower accuracy of the attacked model; None for never.
@@ -68,6 +68,6 @@ class TDGIA(Limits):
             edges=RULES[self.inject_mode],
             features=rule(lambda variables: torch.optim.Adam(variables, lr=self.lr), self.steps, self.patience),
             loss=smooth if self.opt == "sin" else cross_entropy,
-            share=self.sequential_step,
+            fraction=self.sequential_step,
             generator=generator,
         )

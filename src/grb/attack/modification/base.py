@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, run_attack, scene_of_arrays
+from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
 from grb.attack.modification.pairs import PairSpace, without
 from grb.errors import DataError
 from grb.graph import Adjacency, Graph, GraphEdit, convert
@@ -141,24 +141,24 @@ class PairScores(Protocol):
     """How much good it does to flip a pair, on one graph; higher is flipped first, -inf never."""
 
     def adds(self, pairs: Tensor) -> Tensor:
-        """Of absent pairs, [p] from [2, p]."""
+        """Scores of absent pairs, [p] from [2, p]."""
 
     def drops(self, pairs: Tensor) -> Tensor:
-        """Of edges, [p] from [2, p]."""
+        """Scores of edges, [p] from [2, p]."""
 
     def add_block(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """Of the pairs of some nodes with others as if all were absent, [r, c]."""
+        """Scores of the pairs of some nodes with others as if all were absent, [r, c]."""
 
 
 class Score(Protocol):
-    """From the graph attacked so far to the scores of its pairs."""
+    """A function from the graph attacked so far to the scores of its pairs."""
 
     def __call__(self, state: SearchState) -> PairScores:
         """Scores of the pairs of the graph attacked so far."""
 
 
 class Pick(Protocol):
-    """From a score to the flipped graph."""
+    """A function from a score to the flipped graph."""
 
     def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
         """The graph with the chosen pairs flipped."""
@@ -194,8 +194,8 @@ class Limits:
     """The benchmark's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
-        n_edge_mod: Changed edges at most.
-        n_node_mod: Nodes whose features may change at most.
+        n_edge_mod: Maximum number of changed edges.
+        n_node_mod: Maximum number of nodes whose features may change.
         feat_lim_min: Lowest changed feature.
         feat_lim_max: Highest changed feature.
         allow_isolate: Whether a node may lose all its neighbours.
@@ -232,13 +232,13 @@ class Limits:
             adj: Clean adjacency, a scipy sparse matrix [n, n].
             features: Clean features, [n, d].
             target_mask: Which nodes to attack, [n] booleans.
-            seed: Of all randomness.
+            seed: Random seed.
 
         Returns:
             The attacked adjacency, [n, n], and the attacked features, [n, d].
         """
         assert isinstance(self, Attack)
-        context = scene_of_arrays(model, adj, features, target_mask, self.threat())
+        context = context_from_arrays(model, adj, features, target_mask, self.threat())
         attacked = context.graph.apply(run_attack(self, context, seed=seed).edit)
         assert isinstance(attacked.x, Tensor)
         return convert.to_scipy(attacked.adj), attacked.x

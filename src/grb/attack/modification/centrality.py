@@ -35,8 +35,8 @@ def betweenness(graph: Graph, *, sources: int | None = None, seed: int = 0) -> T
 
     Args:
         graph: Edges count one each, whatever their weights.
-        sources: Start from so many random nodes only and scale up; all up to 5000 nodes, 512 above, if not given.
-        seed: Of those nodes.
+        sources: Start from this number of random nodes only and scale up; all up to 5000 nodes, 512 above, if not given.
+        seed: Random seed of those nodes.
 
     References:
         Brandes, *A Faster Algorithm for Betweenness Centrality*, 2001.

@@ -23,7 +23,7 @@ class DICE(Limits):
     passed on along the edges. Where one of both pools runs dry, the other one gets the rest of the budget.
 
     Args:
-        ratio_delete: Share of the budget that is deleted, rounded down.
+        ratio_delete: Fraction of the budget that is deleted, rounded down.
 
     Differs from THUDM/grb, which reads the labels of test nodes and joins the k-th target with node k alone.
 

@@ -26,7 +26,7 @@ class FGA(Limits):
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
         refresh: Flips between two gradients. 1 is the exact greedy choice; more is as many times faster, and no node is
             flipped at twice in between.
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random in every round.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random in every round.
 
     Differs from THUDM/grb, which removes edges whose removal lowers the loss and never looks at negative gradients.
 
@@ -45,5 +45,5 @@ class FGA(Limits):
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Flip pairs greedily by their gradients."""
-        pick = Greedy(refresh=self.refresh, pool=self.pool, above=0.0, apart=True)
+        pick = Greedy(refresh=self.refresh, pool=self.pool, above=0.0, disjoint=True)
         return modify(context, score=ByGradient(context, self.loss), pick=pick, generator=generator)

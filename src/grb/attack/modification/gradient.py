@@ -43,10 +43,10 @@ class Gradient(Protocol):
         """Fraction of targets that keep their clean label."""
 
     def of(self, pairs: Tensor) -> Tensor:
-        """Of undirected pairs, [p] from [2, p]."""
+        """Gradients of undirected pairs, [p] from [2, p]."""
 
     def block(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """Of the pairs of some nodes with others, [r, c]; on the diagonal it means nothing."""
+        """Gradients of the pairs of some nodes with others, [r, c]; the diagonal has no meaning."""
 
 
 class Victim:
@@ -94,7 +94,7 @@ class Victim:
         return self.scalings is not None
 
     def logits(self, adj: Adjacency) -> Tensor:
-        """Of all nodes, [n, classes], without gradients."""
+        """Logits of all nodes, [n, classes], without gradients."""
         with torch.no_grad():
             if self.scalings is None:
                 return self.model(self.graph.x, prepare(self.model, adj))
@@ -149,7 +149,7 @@ def of_propagated(adj: Adjacency, x: Tensor, times: int, judge: Callable[[Tensor
         adj: The edges.
         x: Features, [n, d].
         times: :math:`k`, at least 1.
-        judge: From the propagated features, [n, d], to what is raised and the share of kept labels.
+        judge: Function of the propagated features, [n, d]: the loss to raise and the fraction of kept labels.
     """
     op = normalise.gcn(adj)
     parts: list[Part] = []

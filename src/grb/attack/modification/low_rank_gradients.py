@@ -124,13 +124,13 @@ def backward(
 
 def _pulled(ends: Sequence[Tensor], cotangent: Sequence[Tensor] | None, source: State) -> list[Tensor]:
     """Gradients with respect to a state, zero where an end does not depend on it."""
-    live = [place for place, end in enumerate(ends) if end.requires_grad]
+    live = [position for position, end in enumerate(ends) if end.requires_grad]
     if not live:
         return [torch.zeros_like(x) for x in source]
     found: tuple[Tensor | None, ...] = torch.autograd.grad(
-        [ends[place] for place in live],
+        [ends[position] for position in live],
         source,
-        None if cotangent is None else [cotangent[place] for place in live],
+        None if cotangent is None else [cotangent[position] for position in live],
         allow_unused=True,
     )
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, source)]

@@ -40,8 +40,8 @@ class Metattack(Limits):
 
     Args:
         steps: Number of training steps of the surrogate in each round.
-        lr: Of that training; made smaller where the features are so large that the training would diverge.
-        momentum: Of that training.
+        lr: Learning rate of that training; made smaller where the features are so large that the training would diverge.
+        momentum: Momentum of that training.
         goal: Whose loss is raised: ``self`` that of the targets with the labels that the surrogate gave them on the clean
             graph, ``train`` that of the training nodes, or ``both``.
         order: ``exact``, or ``first``: the sum of :math:`\partial L(W_t, A) / \partial A` over steps, their weights held
@@ -85,7 +85,7 @@ class Metattack(Limits):
         state = SearchState.of(context, everywhere=True)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
-        pick = Greedy(refresh=self.refresh, above=0.0, apart=True)
+        pick = Greedy(refresh=self.refresh, above=0.0, disjoint=True)
         return finished(context, pick(state, _MetaScore(self, context), generator))
 
 

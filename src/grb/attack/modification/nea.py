@@ -24,7 +24,7 @@ class NEA(Limits):
         dim: Rank of the factorisation.
         estimate: ``dense`` with all eigenvalues, ``fast`` without; by size if not given.
         refresh: Flips between two computations of the scores; all at once if not given.
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random.
 
     Differs from THUDM/grb, which only deletes and flips edges back.
 

@@ -58,11 +58,11 @@ class PairSpace:
         return self.start(self.ends)
 
     @cached_property
-    def places(self) -> Tensor:
+    def positions(self) -> Tensor:
         """Where every node stands in the order, [n]."""
-        places = torch.empty_like(self.order)
-        places[self.order] = torch.arange(self.n)
-        return places
+        positions = torch.empty_like(self.order)
+        positions[self.order] = torch.arange(self.n)
+        return positions
 
     def start(self, row: int) -> int:
         """Number of the first pair of a row."""
@@ -72,7 +72,7 @@ class PairSpace:
         return rows * (2 * self.n - 1 - rows) >> 1
 
     def cells(self, numbers: Tensor) -> Tensor:
-        """Row and column in the triangle, [2, p]: places in the order, the lower one first."""
+        """Row and column in the triangle, [2, p]: positions in the order, the lower one first."""
         if len(numbers) > 8 * self.ends and bool((numbers.diff() >= 0).all()):
             # many numbers in ascending order: looking up the rows in them is cheaper than the other way round
             bounds = torch.searchsorted(numbers, self._starts(torch.arange(self.ends + 1)))
@@ -92,7 +92,7 @@ class PairSpace:
 
     def numbers(self, pairs: Tensor) -> Tensor:
         """The number of every pair, [p]; -1 for one without an end among the ends."""
-        cells = ordered(self.places[pairs])
+        cells = ordered(self.positions[pairs])
         found = self._starts(cells[0]) + cells[1] - cells[0] - 1
         return torch.where(cells[0] < self.ends, found, -1)
 
@@ -106,7 +106,7 @@ class PairSpace:
 
         Args:
             count: How many.
-            generator: Of all randomness.
+            generator: The only source of randomness.
             apart_from: Ascending numbers that are not to be drawn.
         """
         taken = torch.empty(0, dtype=torch.int64) if apart_from is None else apart_from
@@ -153,11 +153,11 @@ def contains(ascending: Tensor, numbers: Tensor) -> Tensor:
     """Which of the numbers are in an ascending list, [p]."""
     if not len(ascending):
         return torch.zeros_like(numbers, dtype=torch.bool)
-    place = torch.searchsorted(ascending, numbers).clamp_(max=len(ascending) - 1)
-    return ascending[place] == numbers
+    position = torch.searchsorted(ascending, numbers).clamp_(max=len(ascending) - 1)
+    return ascending[position] == numbers
 
 
-def places_of(ascending: Tensor, numbers: Tensor) -> Tensor:
+def positions_of(ascending: Tensor, numbers: Tensor) -> Tensor:
     """Where those of the numbers that are in an ascending list stand in it."""
     return torch.searchsorted(ascending, numbers[contains(ascending, numbers)])
 
@@ -165,5 +165,5 @@ def places_of(ascending: Tensor, numbers: Tensor) -> Tensor:
 def without(ascending: Tensor, numbers: Tensor) -> Tensor:
     """An ascending list without some numbers."""
     keep = torch.ones_like(ascending, dtype=torch.bool)
-    keep[places_of(ascending, numbers)] = False
+    keep[positions_of(ascending, numbers)] = False
     return ascending[keep]

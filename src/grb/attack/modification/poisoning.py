@@ -15,7 +15,7 @@ def poisoned(dataset: Dataset, edit: GraphEdit) -> Dataset:
 
     Args:
         dataset: Before the attack.
-        edit: Of its whole graph.
+        edit: An edit of its whole graph.
     """
     if edit.cut:
         raise DataError(f"the edit removes {edit.cut} nodes, but a poisoned dataset keeps them all")

@@ -61,7 +61,7 @@ class PRBCD(_Blocks):
 
     Args:
         steps: Number of steps.
-        n_epoch_resampling: Share of the epochs in which the block changes.
+        n_epoch_resampling: Fraction of the steps in which the block changes.
         search_space_size: Pairs in the block; at least four times the budget is used.
         lr_factor: Step size; it is scaled by budget / nodes and falls once the block is kept.
         max_final_samples: Roundings at the end, the heaviest pairs among them.

@@ -11,7 +11,7 @@ from torch import Tensor
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import SearchState, finished
 from grb.attack.modification.gradient import Gradient, Victim
-from grb.attack.modification.pairs import PairSpace, contains, places_of, without
+from grb.attack.modification.pairs import PairSpace, contains, positions_of, without
 from grb.attack.modification.scores import weights
 from grb.attack.modification.selectors import BLOCK, accept
 from grb.graph import Adjacency, GraphEdit
@@ -55,8 +55,8 @@ def project_locally(weights: Tensor, pairs: Tensor, limits: Tensor, budget: floa
     Args:
         weights: [p].
         pairs: [2, p].
-        limits: Of the nodes, [n].
-        budget: Of all pairs together.
+        limits: Limits of the nodes, [n].
+        budget: Limit of all pairs together.
 
     References:
         Gosch et al., *Adversarial Training for Graph Neural Networks: Pitfalls, Solutions, and New Directions*,
@@ -104,7 +104,7 @@ class Block:
     """Some pairs and how far each is flipped.
 
     Args:
-        numbers: Of the pairs, ascending, [b].
+        numbers: Numbers of the pairs, ascending, [b].
         weights: 0 to 1, [b].
         scores: Change of the loss by a full flip, to first order, when last looked at, [b].
     """
@@ -181,10 +181,10 @@ class Search:
     def _step(self, block: Block, rate: float) -> Block:
         gradient = self.victim.gradient(relaxed(self.state, block))
         scores = of_numbers(gradient, self.state.space, block.numbers)
-        places = places_of(block.numbers, self.state.edges)
-        scores[places] *= -1.0
+        positions = positions_of(block.numbers, self.state.edges)
+        scores[positions] *= -1.0
         if self.state.clean.adj.values is not None:
-            scores[places] *= weights(self.state.clean, self.state.space.pairs(block.numbers[places]))
+            scores[positions] *= weights(self.state.clean, self.state.space.pairs(block.numbers[positions]))
         moved = block.weights + rate * scores
         budget = self.state.left
         limits = self.state.room
@@ -199,19 +199,19 @@ class Search:
 
     def _rounded(self, block: Block, chosen: Tensor | None = None) -> SearchState:
         """The heaviest pairs as full flips, ``chosen`` ones first. A pair whose flip would lower the loss is none."""
-        places = (block.weights > 0).nonzero().flatten()
-        keys = block.weights[places]
+        positions = (block.weights > 0).nonzero().flatten()
+        keys = block.weights[positions]
         if chosen is not None:
             keys = keys + chosen
         wanted = self.state.left if self.state.room is None and self.state.spare is None else 8 * self.state.left
-        if len(places) < wanted:  # where weights are zero, gradients decide
+        if len(positions) < wanted:  # where weights are zero, gradients decide
             rest = torch.where(block.weights > 0, 0.0, block.scores)
-            more = rest.topk(min(wanted - len(places), len(rest))).indices
+            more = rest.topk(min(wanted - len(positions), len(rest))).indices
             more = more[rest[more] > 0]
-            places, keys = torch.cat([places, more]), torch.cat([keys, rest[more] - rest.max() - 1])
+            positions, keys = torch.cat([positions, more]), torch.cat([keys, rest[more] - rest.max() - 1])
         top = keys.topk(min(wanted, len(keys)), sorted=False).indices
         top = top[torch.argsort(keys[top], descending=True, stable=True)]
-        pairs = self.state.space.pairs(block.numbers[places[top]])
+        pairs = self.state.space.pairs(block.numbers[positions[top]])
         return self.state.flip(accept(self.state, pairs, self.state.left))
 
     def _judge(self, rounded: SearchState, block: Block, best: _Best) -> None:
@@ -248,7 +248,7 @@ class Search:
 
 @dataclass
 class _Best:
-    """The rounded graph with the lowest share of kept labels, then the highest loss."""
+    """The rounded graph with the lowest fraction of kept labels, then the highest loss."""
 
     state: SearchState | None = None
     block: Block | None = None

@@ -12,9 +12,9 @@ from torch import Tensor
 from grb.attack.modification.base import PairScores, Score, SearchState
 from grb.attack.modification.pairs import contains, ordered
 
-# scores of so many pairs are looked at together
+# scores of this number of pairs are processed together
 BLOCK = 2**21
-# so many random pairs without a single allowed one, and the search is given up
+# the search ends after this number of random pairs without a single allowed one
 LARGEST = 2**24
 NEVER = -math.inf
 
@@ -37,7 +37,7 @@ class TopK:
     """Scores once, then the best pairs.
 
     Args:
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random.
     """
 
     pool: int = 2**24
@@ -53,24 +53,24 @@ class Greedy:
 
     Args:
         refresh: Flips between two computations of the scores; 1 is the exact greedy choice.
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random in every round.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random in every round.
         above: Only pairs whose score is larger are flipped.
-        apart: No node twice between two computations: the scores of a node's other pairs are out of date most.
+        disjoint: No node twice between two computations: the scores of a node's other pairs are out of date most.
     """
 
     refresh: int = 1
     pool: int = 2**24
     above: float = NEVER
-    apart: bool = False
+    disjoint: bool = False
 
     def __call__(self, state: SearchState, score: Score, generator: torch.Generator) -> SearchState:
         """Flip pairs in rounds, with new scores in each."""
         salt = int(torch.randint(2**62, (1,), generator=generator))
         while state.left > 0:
             wanted = min(self.refresh, state.left)
-            kept = 64 * wanted if self.apart and wanted > 1 else _spare(state, wanted)
+            kept = 64 * wanted if self.disjoint and wanted > 1 else _spare(state, wanted)
             found = best(state, score(state), kept, self.pool, self.above, salt, generator)
-            chosen = accept(state, found.pairs, wanted, apart=self.apart)
+            chosen = accept(state, found.pairs, wanted, disjoint=self.disjoint)
             if not chosen.shape[1]:
                 break
             state = state.flip(chosen)
@@ -79,7 +79,7 @@ class Greedy:
 
 @dataclass(frozen=True)
 class RandomBlocks:
-    """The best pairs of a fresh random block in every round, an equal share of the budget in each.
+    """The best pairs of a fresh random block in every round, an equal fraction of the budget in each.
 
     Args:
         rounds: How many; one flip per round at least.
@@ -95,8 +95,8 @@ class RandomBlocks:
         """Flip the best pairs of random blocks."""
         salt = int(torch.randint(2**62, (1,), generator=generator))
         rounds = min(self.rounds, state.left)
-        for place in range(rounds):
-            wanted = math.ceil(state.left / (rounds - place))
+        for position in range(rounds):
+            wanted = math.ceil(state.left / (rounds - position))
             if wanted == 0:
                 break
             scores = score(state)
@@ -160,14 +160,14 @@ def best(
     return _merged(parts, count, above, state.clean.n, salt)
 
 
-def accept(state: SearchState, pairs: Tensor, count: int, *, apart: bool = False) -> Tensor:
+def accept(state: SearchState, pairs: Tensor, count: int, *, disjoint: bool = False) -> Tensor:
     """The first ``count`` pairs, in order, that may be flipped together; equal to trying them one after the other.
 
     In every round those are taken whose ends have room even if all open pairs before them are taken; those with an end
     that has none left are given up. The first open pair is always one or the other.
     """
     limits = _limits(state, pairs)
-    if apart:
+    if disjoint:
         limits.append((torch.ones(state.clean.n, dtype=torch.int64), torch.ones(pairs.shape[1], dtype=torch.bool)))
     if not limits:
         return pairs[:, :count]
@@ -246,15 +246,15 @@ def _exhaustive(state: SearchState, scores: PairScores, kept: int, above: float,
             block[closed[first:last]] = NEVER
             block[:, closed[first:]] = NEVER
         flat = block.flatten()
-        places = _top_places(flat, kept, above)
-        if len(places):
-            cells = torch.stack([places // block.shape[1], places % block.shape[1]]) + first
-            part = Ranking(space.order[cells], flat[places])
+        positions = _top_positions(flat, kept, above)
+        if len(positions):
+            cells = torch.stack([positions // block.shape[1], positions % block.shape[1]]) + first
+            part = Ranking(space.order[cells], flat[positions])
             yield _ranked(part, kept, space.n, salt)
 
 
-def _top_places(flat: Tensor, kept: int, above: float) -> Tensor:
-    """Places of the ``kept`` largest numbers and of all that equal the last of them, if they are larger than ``above``."""
+def _top_positions(flat: Tensor, kept: int, above: float) -> Tensor:
+    """Positions of the ``kept`` largest numbers and of all that equal the last of them, if they are larger than ``above``."""
     if not len(flat) or kept < 1:
         return torch.empty(0, dtype=torch.int64)
     least = flat.max() if kept == 1 else flat.topk(min(kept, len(flat)), sorted=False).values.min()
@@ -266,8 +266,8 @@ def _top_places(flat: Tensor, kept: int, above: float) -> Tensor:
 def _merged(parts: list[Ranking], kept: int, above: float, n: int, salt: int) -> Ranking:
     pairs = torch.cat([part.pairs for part in parts], dim=1)
     scores = torch.cat([part.scores for part in parts])
-    places = _top_places(scores, kept, above)
-    return _ranked(Ranking(pairs[:, places], scores[places]), kept, n, salt)
+    positions = _top_positions(scores, kept, above)
+    return _ranked(Ranking(pairs[:, positions], scores[positions]), kept, n, salt)
 
 
 def _ranked(part: Ranking, kept: int, n: int, salt: int) -> Ranking:

@@ -43,7 +43,7 @@ class FilterChange:
 
     Args:
         estimate: ``exact``, or ``first_order`` in the eigenvalues as THUDM/grb estimates it.
-        self_loops: Of :math:`A + I` and its degrees.
+        self_loops: Use :math:`A + I` and its degrees.
 
     References:
         Xu et al., *Blindfolded Attackers Still Threatening: Strict Black-Box Adversarial Attacks on Graphs*, AAAI 2022.
@@ -95,7 +95,7 @@ class _Traces(Pairwise):
 
     @cached_property
     def _product(self) -> Tensor:
-        """Of two ends, half the weight of a new edge, [n]."""
+        """Each end's half of the weight of a new edge, [n]."""
         return _inverse(self.degrees + 1) if self.exact else torch.zeros_like(self.degrees)
 
     def adds(self, pairs: Tensor) -> Tensor:
@@ -209,16 +209,16 @@ class _FastResidual:
     def _columns(self, nodes: Tensor) -> Tensor:
         """Columns of h(S), [n, k], by Horner's scheme."""
         start = torch.zeros(self.op.shape[0], len(nodes), dtype=torch.float64)
-        places = (nodes, torch.arange(len(nodes)))
+        positions = (nodes, torch.arange(len(nodes)))
         result = start.clone()
-        result[places] = float(self.h[-1])
+        result[positions] = float(self.h[-1])
         for coefficient in self.h[-2::-1]:
             result = self.op @ result
-            result[places] += float(coefficient)
+            result[positions] += float(coefficient)
         return result
 
     def _diagonal(self) -> Tensor:
-        """Of S h(S), [n]."""
+        """Diagonal of S h(S), [n]."""
         found = torch.empty(self.op.shape[0], dtype=torch.float64)
         for nodes in torch.arange(self.op.shape[0]).split(self._width):
             found[nodes] = (self.op @ self._columns(nodes))[nodes, torch.arange(len(nodes))]
@@ -239,13 +239,13 @@ class _FastResidual:
         return 2 * torch.cat(parts) - ends
 
     def _of(self, pairs: Tensor) -> Tensor:
-        firsts, place = torch.unique(pairs[0], return_inverse=True)
+        firsts, position = torch.unique(pairs[0], return_inverse=True)
         roots = self.inverse.sqrt()
         shared = torch.empty(pairs.shape[1], dtype=torch.float64)
         for first in range(0, len(firsts), self._width):
-            here = ((place >= first) & (place < first + self._width)).nonzero().flatten()
+            here = ((position >= first) & (position < first + self._width)).nonzero().flatten()
             block = self._columns(firsts[first : first + self._width])
-            shared[here] = block[pairs[1, here], place[here] - first]
+            shared[here] = block[pairs[1, here], position[here] - first]
         shared *= roots[pairs[0]] * roots[pairs[1]]
         shared -= (self.top[pairs[0]] * self.top[pairs[1]]) @ self.weights
         return 2 * shared - self.ends[pairs].sum(0)

@@ -21,9 +21,9 @@ class STACK(Limits):
 
     Args:
         estimate: ``exact`` change of the spectrum's square sum, or its ``first_order``.
-        self_loops: Of the graph with self-loops.
+        self_loops: Whether the filter is that of the graph with self-loops.
         refresh: Flips between two computations of the scores; all at once if not given.
-        pool: Absent pairs that are looked at; where there are more, so many are drawn at random.
+        pool: Absent pairs that are looked at; where there are more, this number is drawn at random.
 
     Differs from THUDM/grb, which only deletes, solves a dense eigenproblem and flips edges back.
 

@@ -28,15 +28,15 @@ class ProfilingConfig:
     Args:
         model: Catalogue name or ``package.module:Class`` of the convolution.
         depth: Number of convolutions.
-        width: Of every layer.
+        width: Width of every layer.
         batch_norm: Whether layers have one.
         lr: Adam's first learning rate.
-        epochs: At most.
+        epochs: Maximum number of epochs.
         batch: Graphs per step; a single graph is one step.
         eval_every: Epochs between two evaluations.
         schedule: ``plateau`` halves the rate when the validation loss stalls, ``cosine`` lets it fall to zero.
         plateau: Evaluations without a smaller validation loss after which the rate is halved.
-        patience: End after so many epochs without a better validation AUROC; None trains for all epochs, as the paper did.
+        patience: End after this number of epochs without a better validation AUROC; None trains for all, as the paper did.
         class_weights: Rare classes weigh more in the loss of every batch.
         options: More arguments of the convolution.
     """

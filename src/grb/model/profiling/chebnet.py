@@ -28,7 +28,7 @@ class ChebConv(Conv):
         super().__init__(width, bias, **options)
         if order < 1:
             raise DataError(f"the order of ChebNet is {order}, but must be at least 1")
-        self.linears = nn.ModuleList(Glorot(width, width, bias and place == 0) for place in range(order))
+        self.linears = nn.ModuleList(Glorot(width, width, bias and position == 0) for position in range(order))
 
     @staticmethod
     def prepare(adj: Adjacency) -> Op:
@@ -44,7 +44,7 @@ class ChebConv(Conv):
         """New rows, [n, out]."""
         before, now = h, h
         out: Tensor = self.linears[0](h)
-        for place, linear in enumerate(self.linears[1:], 1):
-            now, before = (-(op @ h) if place == 1 else -2 * (op @ now) - before), now
+        for position, linear in enumerate(self.linears[1:], 1):
+            now, before = (-(op @ h) if position == 1 else -2 * (op @ now) - before), now
             out = out + linear(now)
         return out

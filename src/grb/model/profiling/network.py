@@ -69,7 +69,7 @@ class ProfilingGNN(nn.Module):
         out_features: Logits.
         pool: Classify graphs.
         batch_norm: Collections have it, single graphs do not.
-        width: Of every layer.
+        width: Width of every layer.
         depth: Number of convolutions.
         generator: Draws the weights; torch's global one if not given.
         options: More arguments of the convolutions.
@@ -120,16 +120,16 @@ class ProfilingGNN(nn.Module):
     def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
         """Logits of every node, or of every graph of a collection with the boundaries ``ptr``."""
         h = start = activated(self.first(x), self._norm(0))
-        for place, conv in enumerate(self.convs):
-            h = activated(conv(h, op, start), self._norm(place + 1), residual=h)
+        for position, conv in enumerate(self.convs):
+            h = activated(conv(h, op, start), self._norm(position + 1), residual=h)
         h = unit_rows(h)
         if self.pool:
             h = mean_of_graphs(h, ptr)
         out: Tensor = self.last(activated(self.hidden(h)))
         return out
 
-    def _norm(self, place: int) -> BatchNorm | None:
-        return None if self.norms is None else self.norms[place]  # type: ignore[return-value]
+    def _norm(self, position: int) -> BatchNorm | None:
+        return None if self.norms is None else self.norms[position]  # type: ignore[return-value]
 
 
 def mean_of_graphs(h: Tensor, ptr: Tensor | None) -> Tensor:

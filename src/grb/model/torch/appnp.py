@@ -24,7 +24,7 @@ class APPNP(LayeredModel):
 
     Args:
         hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
-        alpha: Share of the initial prediction in every step; GRB uses 0.01, the APPNP paper 0.1.
+        alpha: Fraction of the initial prediction in every step; GRB uses 0.01, the APPNP paper 0.1.
         k: Steps.
         layer_norm: Normalise rows in front of every linear layer.
 
@@ -58,11 +58,11 @@ class APPNP(LayeredModel):
 
     def _predicted(self, state: State) -> State:
         h = state[0]
-        for place, linear in enumerate(self.linears):
+        for position, linear in enumerate(self.linears):
             if self.norms is not None:
-                h = self.norms[place](dense(h))
+                h = self.norms[position](dense(h))
             h = linear(h)
-            if place < len(self.linears) - 1:
+            if position < len(self.linears) - 1:
                 h = relu_dropout(h, self.drop)
         return h, h
 

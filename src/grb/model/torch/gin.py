@@ -48,9 +48,9 @@ class GIN(LayeredModel):
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
         h = x
-        for place, conv in enumerate(self.convs):
+        for position, conv in enumerate(self.convs):
             if self.norms is not None:
-                h = self.norms[place](dense(h))
+                h = self.norms[position](dense(h))
             h = self.drop(conv(h, op))
         return self._headed((h,))[0]  # type: ignore[arg-type]
 
@@ -60,8 +60,8 @@ class GIN(LayeredModel):
     def stages(self) -> list[Stage]:
         """The forward pass in evaluation mode as row-wise and propagating steps."""
         stages: list[Stage] = []
-        for place, conv in enumerate(self.convs):
-            norm = None if self.norms is None else self.norms[place]
+        for position, conv in enumerate(self.convs):
+            norm = None if self.norms is None else self.norms[position]
             if norm is not None:
                 stages.append(_normalised(norm))
             assert isinstance(conv, GINConv)

@@ -38,11 +38,11 @@ class MLP(LayeredModel):
         """Logits of every node, [n, classes]."""
         last = len(self.linears) - 1
         h: Any = x
-        for place, linear in enumerate(self.linears):
-            if self.norms is not None and place < last:
-                h = self.norms[place](dense(h))
+        for position, linear in enumerate(self.linears):
+            if self.norms is not None and position < last:
+                h = self.norms[position](dense(h))
             h = linear(h)
-            if place < last:
+            if position < last:
                 h = relu_dropout(h, self.drop)
         return h
 
