@@ -43,6 +43,12 @@ def test_a_board_knows_the_specs_of_victims_and_attacks(tiny: Store) -> None:
     assert cell.metadata[0]["attack_spec"] == {"name": "fgsm", "params": {"iterations": 10}}
 
 
+def test_every_cell_says_which_preset_its_limits_are(tiny: Store) -> None:
+    (board,) = boards(tiny)
+    told = {line["preset"] for cell in board.cells for line in cell.metadata if cell.attack != "none"}
+    assert told == {"paper"}
+
+
 def test_a_recipe_is_named(tiny: Store, quick: Study) -> None:
     (by_name,) = boards(tiny, ["synth-tiny"])
     (by_study,) = build_board(quick, tiny)

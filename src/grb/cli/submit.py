@@ -124,7 +124,7 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
 
 
 def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> Checked:
-    from grb.attack.build import default_threat_model
+    from grb.attack.build import submission_threats
     from grb.dataset import load_dataset
     from grb.pipeline.card import read_card
     from grb.pipeline.submission import check
@@ -132,7 +132,7 @@ def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> C
     own = read_card(card)
     dataset = load_dataset(own.dataset, data_dir=data_dir)
     root = None if data_dir is None else str(data_dir)
-    threat = default_threat_model(own.scenario, dataset, own.mode)
+    threat = submission_threats(own.scenario, dataset, own.mode)
     return check(file, own, dataset, threat, limits=limits, data_dir=root)
 
 

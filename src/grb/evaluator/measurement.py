@@ -103,6 +103,8 @@ class AttackInfo:
         peak_megabytes: Peak memory of the attack.
         edit_bytes: Size of the stored edit.
         notes: What the attack reported.
+        preset: Which preset the threat model is: ``paper`` (Table 12 as printed), ``data`` (the same with the range of the
+            data's own features), ``default`` or ``custom``; empty in records that do not say it, and for a perturbation.
     """
 
     method: MethodInfo
@@ -116,6 +118,7 @@ class AttackInfo:
     peak_megabytes: float = 0.0
     edit_bytes: Count = 0
     notes: tuple[str, ...] = ()
+    preset: str = ""
 
 
 @dataclass(frozen=True)

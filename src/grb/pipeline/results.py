@@ -327,6 +327,7 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
             "edit_bytes": attack.edit_bytes,
             "budget": dict(attack.budget),
             "threat": dict(attack.threat),
+            "preset": attack.preset,
             "surrogate": "" if surrogate is None else surrogate.label(info.training),
             "notes": list(attack.notes),
         }
