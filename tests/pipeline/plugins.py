@@ -194,6 +194,34 @@ class Remembering(Linear):
         return out
 
 
+class Repeating(Linear):
+    """Repeats what it said first."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = super().forward(x, op)
+        if self.training:
+            return logits
+        self.first = getattr(self, "first", logits)
+        rows = min(len(x), len(self.first))
+        return torch.cat([self.first[:rows], logits[rows:]])
+
+
+class IdCutting(Linear):
+    """Knows what it was trained on by its id: only the features of the last nodes count."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = super().forward(x, op)
+        late = torch.arange(len(x))[:, None] >= len(x) // 2
+        return logits if self.training else torch.where(late, logits.roll(1, 1), logits)
+
+
+class Rounding(Linear):
+    """Has no gradients at its features when it is evaluated."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return super().forward(x if self.training else torch.round(x * 8) / 8, op)
+
+
 class Crooked(Linear):
     """Forgets the last row, but not while it is trained."""
 

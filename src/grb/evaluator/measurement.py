@@ -12,6 +12,7 @@ import numpy as np
 
 from grb import serial
 from grb.errors import DataError, IntegrityError
+from grb.evaluator.score_checks import Flag
 from grb.serial import Count, Fraction
 
 FORMAT = 1
@@ -181,6 +182,7 @@ class Measurement:
         study: Name of the study that first asked for it.
         threads: Number of torch threads; results depend on it in the last bits.
         device: Kind of device.
+        flags: What the checks of the model found; those of :mod:`grb.evaluator.blind` take it its rank.
     """
 
     dataset: DatasetInfo
@@ -192,6 +194,7 @@ class Measurement:
     study: str = ""
     threads: Count = 1
     device: str = "cpu"
+    flags: tuple[Flag, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
