@@ -143,6 +143,20 @@ class Greedy:
         return GraphEdit(n, none, none, torch.zeros(new, context.graph.num_features))
 
 
+@dataclass(frozen=True)
+class LimitRaising:
+    """Raises every limit that it can find, also those of its caller, and uses them."""
+
+    needs_model = False
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        frame = sys._getframe(1)
+        for held in (context, frame.f_locals.get("context"), frame.f_locals.get("given")):
+            if held is not None:
+                object.__setattr__(held.threat, "nodes", 100)
+        return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))
+
+
 class Linear(GraphModel):
     """A model of the user's: features times a matrix."""
 
@@ -181,6 +195,34 @@ class Remembering(Linear):
         out = torch.zeros(len(x), self.params["out_features"])
         out[:, self.asked % 2] = 1.0
         return out
+
+
+class Repeating(Linear):
+    """Repeats what it said first."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = super().forward(x, op)
+        if self.training:
+            return logits
+        self.first = getattr(self, "first", logits)
+        rows = min(len(x), len(self.first))
+        return torch.cat([self.first[:rows], logits[rows:]])
+
+
+class IdCutting(Linear):
+    """Knows what it was trained on by its id: only the features of the last nodes count."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = super().forward(x, op)
+        late = torch.arange(len(x))[:, None] >= len(x) // 2
+        return logits if self.training else torch.where(late, logits.roll(1, 1), logits)
+
+
+class Rounding(Linear):
+    """Has no gradients at its features when it is evaluated."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return super().forward(x if self.training else torch.round(x * 8) / 8, op)
 
 
 class Crooked(Linear):

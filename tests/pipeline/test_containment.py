@@ -15,7 +15,6 @@ from pipeline.parts import BARE, TESTS, alive, bits, board_of, recipe
 
 BAD_MODELS = {
     "Changing": "changes its input in place",
-    "Remembering": "must not keep state",
     "Crooked": "one row for each of",
     "Raising": "RuntimeError: no",
     "Leaving": "SystemExit: 3",

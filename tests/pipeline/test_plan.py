@@ -103,6 +103,20 @@ def test_limits_can_be_changed_and_varied() -> None:
         assert sum(not study.jobs[score].data.edits for score in part.scores) == 2  # the clean graph, gcn and mlp
 
 
+def test_the_range_of_features_is_the_papers_or_that_of_the_data() -> None:
+    """Recipes keep Table 12 as printed, so that their numbers stay; the data's range is another job and another record."""
+    ranges = {
+        named: {tuple(job.extra["threat"]["feature_range"]) for job in of_kind(plan_study(made), "attack")}
+        for named, made in {
+            "": recipe(),
+            "paper": recipe(threat={"feature_range": "paper"}),
+            "data": recipe(threat={"feature_range": "data", "nodes": 2}),
+        }.items()
+    }
+    assert ranges[""] == ranges["paper"] == {(-0.9, 0.9)}
+    assert ranges["data"] == {load_dataset("synth-tiny").feature_range}
+
+
 def test_limits_of_a_modification() -> None:
     study = plan_study(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
     usual = default_threat_model("modification", load_dataset("synth-tiny"), "full")

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
@@ -167,9 +168,10 @@ class AttackResult:
 def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
     """Run an attack, refuse an edit that the threat model does not allow, and return it with what it cost.
 
-    The model's training mode, its gradients, the graph and torch's global random state are left as they were. In a collection
-    the targets are whole graphs: every one is attacked by itself, within the limits for one graph (at least one edge may
-    change where a fraction of the edges may), and the model pools.
+    The edit is checked against ``context.threat``, which the attack never holds: it works with a copy. The model's training
+    mode, its gradients, the graph and torch's global random state are left as they were. In a collection the targets are
+    whole graphs: every one is attacked by itself, within the limits for one graph (at least one edge may change where a
+    fraction of the edges may), and the model pools.
     """
     if context.graph.ptr is not None:
         return _attack_graphs(attack, context, seed=seed)
@@ -182,7 +184,8 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
 
     notes: list[Note] = []
     knowledge = context.knowledge if context.model is not None else "none"
-    given = AttackContext(context.view, context.threat, context.model, knowledge, record, notes.append)
+    # the attack gets a copy of the limits: what it does to that one does not move those of the check
+    given = AttackContext(context.view, deepcopy(context.threat), context.model, knowledge, record, notes.append)
     start, start_cpu = time.perf_counter(), time.process_time()
     with _untouched(given), torch.random.fork_rng(devices=[]):
         # for models and attacks that draw from the global generator all the same

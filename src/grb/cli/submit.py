@@ -126,14 +126,14 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
 
 
 def _checked(file: Path, card: Path, limits: Limits) -> Checked:
-    from grb.attack.build import default_threat_model
+    from grb.attack.build import submission_threats
     from grb.dataset import load_dataset
     from grb.pipeline.card import read_card
     from grb.pipeline.submission import check
 
     own = read_card(card)
     dataset = load_dataset(own.dataset)
-    threat = default_threat_model(own.scenario, dataset, own.mode)
+    threat = submission_threats(own.scenario, dataset, own.mode)
     return check(file, own, dataset, threat, limits=limits)
 
 

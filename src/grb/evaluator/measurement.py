@@ -12,6 +12,7 @@ import numpy as np
 
 from grb import serial
 from grb.errors import DataError, IntegrityError
+from grb.evaluator.score_checks import Flag
 from grb.serial import Count, Fraction
 
 FORMAT = 1
@@ -103,6 +104,8 @@ class AttackInfo:
         peak_megabytes: Peak memory of the attack.
         edit_bytes: Size of the stored edit.
         notes: What the attack reported.
+        preset: Which preset the threat model is: ``paper`` (Table 12 as printed), ``data`` (the same with the range of the
+            data's own features), ``default`` or ``custom``; empty in records that do not say it, and for a perturbation.
     """
 
     method: MethodInfo
@@ -116,6 +119,7 @@ class AttackInfo:
     peak_megabytes: float = 0.0
     edit_bytes: Count = 0
     notes: tuple[str, ...] = ()
+    preset: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,7 @@ class Measurement:
         study: Name of the study that first asked for it.
         threads: Number of torch threads; results depend on it in the last bits.
         device: Kind of device.
+        flags: What the checks of the model found; those of :mod:`grb.evaluator.blind` take it its rank.
     """
 
     dataset: DatasetInfo
@@ -189,6 +194,7 @@ class Measurement:
     study: str = ""
     threads: Count = 1
     device: str = "cpu"
+    flags: tuple[Flag, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""

@@ -14,6 +14,9 @@ from grb.errors import DataError
 # difference of two accuracies that is never worth a warning
 SAME_SCORE = 0.002
 
+# flags of a measurement that take a defense its rank, see grb.evaluator.blind
+UNRANKED = ("keeps-state", "node-order", "stages-differ")
+
 Scores = float | Sequence[float]
 
 

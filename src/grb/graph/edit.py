@@ -141,8 +141,17 @@ class GraphEdit:
         return GraphEdit.between(graph.apply(self), graph)
 
     @classmethod
-    def between(cls, before: Graph, after: Graph) -> GraphEdit:
-        """The edit that makes ``after`` of ``before``; nodes are matched by id, so either may have more at its end."""
+    def between(cls, before: Graph, after: Graph, *, tolerance: float = 0.0) -> GraphEdit:
+        """The edit that makes ``after`` of ``before``; nodes are matched by id, so either may have more at its end.
+
+        Args:
+            before: The clean graph.
+            after: The attacked one.
+            tolerance: Largest difference of a feature of an original node that is taken for rounding: files of others
+                hold features of another precision. Such a row counts as unchanged; edges and weights must be equal.
+        """
+        if not 0 <= tolerance < float("inf"):
+            raise DataError(f"tolerance is {tolerance}, but a finite number that is not negative is needed")
         if before.num_features != after.num_features:
             raise DataError(
                 f"the graphs have {before.num_features} and {after.num_features} features, but must have equal"
@@ -158,6 +167,8 @@ class GraphEdit:
         _refuse_weight_changes(before, after, add, drop, base)
         old_x, new_x = dense(before.x), dense(after.x)
         changed = (old_x[:base] != new_x[:base]).any(1).nonzero().flatten()
+        # negated, because a difference of NaN is none that may be forgiven
+        changed = changed[(~((new_x[changed] - old_x[changed]).abs() <= tolerance)).any(1)]
         return cls(
             n=before.n,
             add=add,

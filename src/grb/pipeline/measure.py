@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from grb.attack.build import preset_name
 from grb.dataset import Dataset
 from grb.evaluator.measurement import (
     AttackInfo,
@@ -50,7 +51,7 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
             dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
         ),
         _defense(victim),
-        _attack(job, victim, read),
+        _attack(job, dataset, victim, read),
         outcomes,
         metric=found.primary,
         objective="poisoning" if victim.job.data.edits else "evasion",
@@ -80,7 +81,7 @@ def _defense(record: Record) -> DefenseInfo:
     )
 
 
-def _attack(job: Job, victim: Record, read: Read) -> AttackInfo | None:
+def _attack(job: Job, dataset: Dataset, victim: Record, read: Read) -> AttackInfo | None:
     if job.data.perturbations:
         chain = job.data.perturbations
         params: dict[str, Any] = dict(chain[0].params) if len(chain) == 1 else {}
@@ -106,4 +107,5 @@ def _attack(job: Job, victim: Record, read: Read) -> AttackInfo | None:
         float(record.provenance["peak_megabytes"]),
         int(record.objects["edit"]["bytes"]),
         tuple(map(str, result["notes"])),
+        preset_name(threat, dataset, record.job.mode or "full"),
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -29,7 +29,7 @@ from grb.pipeline.spec import Spec, canonical_json, plain
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
 from grb.pipeline.submission import card_of
-from grb.threat import Threat, threat_from_dict
+from grb.threat import FeatureLimits, Threat, threat_from_dict
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
@@ -174,7 +174,9 @@ def join_submission(
     study = plan_study(recipe, data_dir=data_dir, submitted=[*others, submission])
     label = card_of(submission).label
     if submission.key not in study.jobs:
-        raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")
+        raise DataError(
+            f"{label} does not fit recipe '{recipe.name}': its dataset, scenario, difficulty or range of features is another"
+        )
 
     def possible(score: str) -> bool:
         needed = set(closure(study.jobs, [score]))
@@ -251,7 +253,15 @@ class Planner:
             if job.data.fingerprint == self.data.fingerprint
             and self.recipe.objective == "evasion"
             and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
+            and (card.kind == "defense" or self.same_features(job, card.mode))
         ]
+
+    def same_features(self, job: Job, mode: str) -> bool:
+        """Whether a submitted edit keeps to the range of features of this board: numbers of two ranges are never mixed."""
+        ours, theirs = (
+            limits.get("feature_range") for limits in (self.limits[mode][0][1].to_dict(), job.extra["threat"])
+        )
+        return ours is None or theirs is None or (ours[0] <= theirs[0] and theirs[1] <= ours[1])
 
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
         """Keys of submitted models by name; each was trained once, outside."""
@@ -390,8 +400,11 @@ class Planner:
 
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
-        usual = default_threat_model(self.recipe.scenario, self.dataset, mode)
-        threat = change_threat(usual, self.recipe.threat)
+        changes = dict(self.recipe.threat)
+        named: FeatureLimits = "paper"
+        if changes.get("feature_range") in get_args(FeatureLimits):
+            named = changes.pop("feature_range")
+        threat = change_threat(default_threat_model(self.recipe.scenario, self.dataset, mode, named), changes)
         for limit in self.varied:
             if limit is None:
                 yield None, threat
