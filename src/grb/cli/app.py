@@ -30,7 +30,7 @@ from grb.cli import (
     train,
     tune,
 )
-from grb.cli.old_spellings import old_spelling
+from grb.cli.old_spellings import old_spelling, translate
 from grb.cli.options import Json
 from grb.cli.output import print_json
 from grb.errors import DataError, GRBError, IntegrityError
@@ -48,6 +48,7 @@ class Verbs(TyperGroup):
         given, debug, data_dir = _general(list(sys.argv[1:] if args is None else args))
         options["standalone_mode"] = False
         try:
+            given = translate(given)
             if sentence := old_spelling(given):
                 raise DataError(sentence)
             with _searching(data_dir):

@@ -12,13 +12,7 @@ VERBS: dict[str, str] = {
     "leaderboard show": "is `grb leaderboard STORE` now",
     "leaderboard build": "is `grb leaderboard STORE --format html -o FILE` now",
     "leaderboard site": "is `grb leaderboard STORE --format site -o DIR` now",
-    "data path": "is `grb info DATASET --path` now",
     "data verify": "is part of `grb data check DATASET` now",
-    "store gc": "is `grb store verify STORE --clean` now",
-    "store export": "is `grb store copy STORE FILE` now",
-    "store import": "is `grb store copy BUNDLE.zip STORE` now",
-    "submit check": "is `grb submit FILE --check` now",
-    "submit add": "is `grb submit FILE --store STORE` now",
     "taxonomy compare": "is `grb taxonomy analyse STORE --against published` now",
     "taxonomy cross": "is `grb taxonomy analyse STORE --against attacks` now",
 }
@@ -75,6 +69,35 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("tune", "--sampler"): "is gone: searches use tpe; `grb.automl.tune` takes others",
 }
 """What became of options, by verb and spelling."""
+
+
+def translate(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with its longer verbs in short: ``submit check FILE`` is ``submit FILE --check``, and so on.
+
+    Args:
+        arguments: Command line without the program's name.
+
+    >>> translate(["submit", "check", "edit.npz"]), translate(["store", "gc", "results", "--dry-run"])
+    (['submit', 'edit.npz', '--check'], ['store', 'verify', 'results'])
+    >>> translate(["store", "import", "b.zip", "--store", "results"]), translate(["store", "export", "results", "-o", "b.zip"])
+    (['store', 'copy', 'b.zip', 'results'], ['store', 'copy', 'results', 'b.zip'])
+    """
+    given = list(arguments)
+    verb, rest = tuple(given[:2]), given[2:]
+    if verb == ("submit", "check"):
+        return ["submit", *rest, "--check"]
+    if verb == ("submit", "add"):
+        return ["submit", *rest]
+    if verb == ("data", "path"):
+        return ["info", *rest, "--path"]
+    if verb == ("store", "gc"):
+        kept = [each for each in rest if each != "--dry-run"]
+        return ["store", "verify", *kept, *([] if "--dry-run" in rest else ["--clean"])]
+    if verb == ("store", "import") and "--store" in rest:
+        return ["store", "copy", *(each for each in rest if each != "--store")]
+    if verb == ("store", "export"):
+        return ["store", "copy", *(each for each in rest if each not in ("-o", "--output"))]
+    return given
 
 
 def old_spelling(arguments: Sequence[str]) -> str | None:
