@@ -289,7 +289,7 @@ class Worker:
 
         kept = self.models.get(key, load)
         # copying somebody's object is calling his code, so it is read again
-        return load() if is_third_party(kept) else deepcopy(kept)
+        return _ending_copies(load()) if is_third_party(kept) else deepcopy(kept)
 
     def _edit(self, key: str, dataset: Dataset) -> GraphEdit:
         """An edit of the store, counted once more against the threat model of its job: the store may come from anywhere."""
@@ -307,6 +307,19 @@ def _check_method(job: Job, built: Any) -> None:
     """The presets of this version must be those that the job was planned with, or its key would lie."""
     if plain(built) != plain(job.method):
         raise IntegrityError(f"'{job.spec.name}' has other presets here than where the job was planned; plan again")
+
+
+def _ending_copies(model: nn.Module) -> nn.Module:
+    """End a copy of this process that the model's code forks at its next step: it would double with every pass."""
+    own = os.getpid()
+
+    def end(*_: Any) -> None:
+        if os.getpid() != own:
+            os._exit(1)
+
+    model.register_forward_pre_hook(end)
+    model.register_forward_hook(end)
+    return model
 
 
 def _kept(asked: Question, found: Prediction, model: nn.Module) -> Answer:
