@@ -189,7 +189,10 @@ def _text(source: str | Path) -> tuple[str, str]:
     name = str(source)
     if name not in recipe_names():
         raise UnknownName(
-            "recipe", name, recipe_names(), advice="A custom recipe is a file that ends in .yaml; `grb ls recipes` shows ours."
+            "recipe",
+            name,
+            recipe_names(),
+            advice="A custom recipe is a file that ends in .yaml; `grb ls recipes` shows ours.",
         )
     return resources.files("grb").joinpath("pipeline").joinpath("recipes").joinpath(f"{name}.yaml").read_text(
         "utf-8"
