@@ -229,6 +229,28 @@ def check_edit(edit: GraphEdit, job: Job, dataset: Dataset) -> dict[str, float]:
     return {name: float(value) for name, value in threat.check(dataset.graph, edit, targets).items()}
 
 
+def threat_within(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    """Whether every edit that one threat model allows is allowed by another, both as ``to_dict()`` gives them.
+
+    >>> tight, wide = {"kind": "injection", "nodes": 1}, {"kind": "injection", "nodes": 9}
+    >>> threat_within(tight, wide), threat_within(wide, tight)
+    (True, False)
+    """
+    return all(_limit_within(name, theirs.get(name), ours.get(name)) for name in {*theirs, *ours})
+
+
+def _limit_within(name: str, theirs: Any, ours: Any) -> bool:
+    if name == "kind":
+        return bool(theirs == ours)
+    if name == "allow":
+        return ours is None or (theirs is not None and set(theirs) <= set(ours))
+    if ours is None or theirs is None:
+        return ours is None
+    if name == "feature_range":
+        return bool(ours[0] <= theirs[0] and theirs[1] <= ours[1])
+    return bool(theirs <= ours)
+
+
 def check_model_params(params: Mapping[str, Any], what: object) -> None:
     """Refuse a submitted model that repeats something very often: that costs time which no weight pays for."""
     for key, value in params.items():

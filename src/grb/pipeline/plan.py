@@ -21,6 +21,7 @@ from grb.model.build import build
 from grb.names import ModelName
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
+from grb.pipeline.gate import threat_within
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
@@ -253,15 +254,13 @@ class Planner:
             if job.data.fingerprint == self.data.fingerprint
             and self.recipe.objective == "evasion"
             and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
-            and (card.kind == "defense" or self.same_features(job, card.mode))
+            and (card.kind == "defense" or self.allowed(job, card.mode))
         ]
 
-    def same_features(self, job: Job, mode: str) -> bool:
-        """Whether a submitted edit keeps to the range of features of this board: numbers of two ranges are never mixed."""
-        ours, theirs = (
-            limits.get("feature_range") for limits in (self.limits[mode][0][1].to_dict(), job.extra["threat"])
-        )
-        return ours is None or theirs is None or (ours[0] <= theirs[0] and theirs[1] <= ours[1])
+    def allowed(self, job: Job, mode: str) -> list[Limit]:
+        """The boards of this study whose limits a submitted edit keeps: its recorded limits must lie within theirs."""
+        given = job.extra["threat"]
+        return [limit for limit, threat in self.limits[mode] if threat_within(given, threat.to_dict())]
 
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
         """Keys of submitted models by name; each was trained once, outside."""
@@ -274,7 +273,7 @@ class Planner:
                 edit = self.add(job)
                 for (defense, _), victim in victims.items():
                     key = self.score(victim, edit, card.mode, f"{defense} under {card.label}")
-                    for limit in self.varied:
+                    for limit in self.allowed(job, card.mode):
                         yield _Score(key, (0, card.label, "", edit), limit)
 
     @property
@@ -400,11 +399,7 @@ class Planner:
 
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
-        changes = dict(self.recipe.threat)
-        named: FeatureLimits = "paper"
-        if changes.get("feature_range") in get_args(FeatureLimits):
-            named = changes.pop("feature_range")
-        threat = change_threat(default_threat_model(self.recipe.scenario, self.dataset, mode, named), changes)
+        threat = recipe_threat(self.recipe, self.dataset, mode)
         for limit in self.varied:
             if limit is None:
                 yield None, threat
@@ -439,6 +434,15 @@ class Planner:
         data = self.data if edit is None else self.data.with_edit(edit)
         own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
         return self.add(Job("score", Spec("score"), data, **own, **self.common))
+
+
+def recipe_threat(recipe: Recipe, dataset: Dataset, mode: str) -> Threat:
+    """The threat model of a recipe on the targets of a difficulty, without any variation."""
+    changes = dict(recipe.threat)
+    named: FeatureLimits = "paper"
+    if changes.get("feature_range") in get_args(FeatureLimits):
+        named = changes.pop("feature_range")
+    return change_threat(default_threat_model(recipe.scenario, dataset, mode, named), changes)
 
 
 def _attack(spec: Spec) -> Spec:
