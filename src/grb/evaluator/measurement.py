@@ -23,6 +23,8 @@ OBJECTIVES: tuple[str, ...] = get_args(Objective)
 TRAIN_MODES: tuple[str, ...] = get_args(TrainMode)
 # name of the method of a job that nobody computed: its artefact was submitted
 SUBMISSION = "submission"
+# scenario without an attacker: victims of the clean graph are scored on perturbed ones
+CORRUPTION = "corruption"
 Array = np.ndarray[Any, Any]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grb.dataset import Dataset
 from grb.evaluator.measurement import (
+    CORRUPTION,
     AttackInfo,
     DatasetInfo,
     DefenseInfo,
@@ -16,11 +16,12 @@ from grb.evaluator.measurement import (
     Outcome,
     pack_bits,
 )
-from grb.evaluator.scoring import Evaluation
 from grb.pipeline.job import Job
-from grb.pipeline.profile_job import column
-from grb.pipeline.recipe import CORRUPTION
 from grb.pipeline.record import Record
+
+if TYPE_CHECKING:  # whoever only checks a record needs no torch
+    from grb.dataset import Dataset
+    from grb.evaluator.scoring import Evaluation
 
 Read = Callable[[str], Record]
 
@@ -49,8 +50,8 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         DatasetInfo(
             dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
         ),
-        _defense(victim),
-        _attack(job, victim, read),
+        defense_info(victim),
+        attack_info(job, victim, read),
         outcomes,
         metric=found.primary,
         objective="poisoning" if victim.job.data.edits else "evasion",
@@ -68,7 +69,8 @@ def method_info(record: Record) -> MethodInfo:
     return MethodInfo(job.spec.name, dict(job.spec.params), job.seed, job.version, record.key, seconds, title)
 
 
-def _defense(record: Record) -> DefenseInfo:
+def defense_info(record: Record) -> DefenseInfo:
+    """The victim behind a score, as the record of its fit describes it."""
     extra, result = record.job.extra, record.result
     return DefenseInfo(
         method_info(record),
@@ -79,8 +81,11 @@ def _defense(record: Record) -> DefenseInfo:
     )
 
 
-def _attack(job: Job, victim: Record, read: Read) -> AttackInfo | None:
+def attack_info(job: Job, victim: Record, read: Read) -> AttackInfo | None:
+    """The attack or perturbation behind a score, as the records of its inputs describe it; None for the clean graph."""
     if job.data.perturbations:
+        from grb.pipeline.profile_job import column
+
         chain = job.data.perturbations
         params: dict[str, Any] = dict(chain[0].params) if len(chain) == 1 else {}
         name = "+".join(spec.name for spec in chain)

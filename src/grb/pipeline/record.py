@@ -67,7 +67,9 @@ class Record:
             raise IntegrityError(f"record {source} is damaged ({str(error)[:80]}); remove it and run again") from None
         if not of_key:
             raise IntegrityError(f"record {source} is of another job than its name says; remove it and run again")
-        if written is not None and written != found:
+        if written is None:
+            raise IntegrityError(f"record {source} has no sha256 of its content; remove it and run again")
+        if written != found:
             raise IntegrityError(f"record {source} was changed after it was written; remove it and run again")
         vars(record.job)["key"] = key  # the cached property: it need not be hashed again
         return record

@@ -210,7 +210,8 @@ class Store:
                 data = stream.read()
         except OSError as error:
             raise _unreadable(path, error) from None
-        if hashlib.sha256(data).hexdigest() != record.objects[name]["sha256"]:
+        entry = record.objects[name]
+        if (hashlib.sha256(data).hexdigest(), len(data)) != (entry["sha256"], entry["bytes"]):
             raise IntegrityError(
                 f"artefact '{name}' of record {record.key[:12]} has other bytes than its name says; remove {path} and "
                 "the record, run again"
@@ -256,14 +257,18 @@ class Store:
     # maintenance
 
     def verify(self, *, on_record: Callable[[str], object] | None = None) -> list[Problem]:
-        """Check that every record is readable and of its key, every artefact has the right bytes, every input is present.
+        """Check that every record is readable and of its key, every artefact has the right bytes, every input is present,
+        and that nothing contradicts what it was made of (:mod:`grb.pipeline.derived`).
 
         Args:
             on_record: Called with the key of every record that has been checked.
         """
+        from grb.pipeline.derived import DerivedChecks
+
         problems: list[Problem] = []
-        known = set(self.keys())
-        for key in sorted(known):
+        keys = list(self.keys())
+        known, checks = set(keys), DerivedChecks(self.read, self.find)
+        for key in keys:
             try:
                 record = self.read(key)
                 for name in record.objects:
@@ -271,10 +276,12 @@ class Store:
                 for needed in record.job.needs:
                     if needed not in known:
                         problems.append(Problem(key, f"its input {needed[:12]} is not in the store"))
+                problems += [Problem(key, message) for message in checks.check(record)]
             except (IntegrityError, DataError) as error:
                 problems.append(Problem(key, str(error)))
             if on_record is not None:
                 on_record(key)
+        problems += [Problem(key, message) for key, message in checks.disagreements()]
         return problems
 
     def garbage(self) -> list[Path]:

@@ -1,0 +1,407 @@
+"""What a record derives, computed again: a number that contradicts what it was made of was not written by grb.
+
+Nothing here imports torch or runs what a record names.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from grb import serial
+from grb.errors import DataError, GRBError, IntegrityError
+from grb.evaluator.measurement import CORRUPTION, Measurement, Outcome
+from grb.pipeline.edit_budget import check_edit
+from grb.pipeline.job import Job
+from grb.pipeline.measure import attack_info, defense_info
+from grb.pipeline.record import FILE, NOT_COMPUTED, SUBMISSION, Record, is_key
+from grb.pipeline.spec import digest
+from grb.pipeline.study import StudyInfo
+
+Read = Callable[[str], Record]
+Locate = Callable[[Record, str], Path]
+# more targets than any test set has; bits of more are not expanded
+MAX_TARGETS = 2**27
+MAX_HEADER = 16 * 2**20
+# fields of a study that repeat its recipe
+_OF_RECIPE = {
+    **{name: name for name in ("name", "scenario", "objective", "train_mode", "repeats", "victims", "paper")},
+    "difficulties": "modes",
+    "quick": "is_quick",
+    "training": "training",
+}
+
+
+def check_derived(record: Record, read: Read, locate: Locate) -> list[str]:
+    """Compare everything that a record derives with what it derives it from.
+
+    Args:
+        record: The record to check.
+        read: From the key of a job to its record; may refuse.
+        locate: From a record and the name of an artefact to the path of its file.
+
+    Returns:
+        One sentence for every contradiction.
+    """
+    return DerivedChecks(read, locate).check(record)
+
+
+class DerivedChecks:
+    """Checks of many records of one store, which share inputs and must agree with one another.
+
+    Args:
+        read: From the key of a job to its record; may refuse.
+        locate: From a record and the name of an artefact to the path of its file.
+    """
+
+    def __init__(self, read: Read, locate: Locate) -> None:
+        self.read, self.locate = read, locate
+        self._victims: dict[str, dict[str, Any] | None] = {}
+        self._attacks: dict[tuple[str, bool], dict[str, Any] | None] = {}
+        self._clean: dict[str, dict[str, tuple[int, int]]] = {}
+        self._poisoned: dict[str, bool] = {}
+        self._facts: dict[tuple[Any, ...], dict[str, list[str]]] = defaultdict(dict)
+
+    def check(self, record: Record) -> list[str]:
+        """Return one sentence for every contradiction in a record; none if it is consistent."""
+        checks = {
+            "fit": self._check_fit,
+            "attack": self._check_attack,
+            "score": self._check_score,
+            "profile": _check_profile,
+            "study": self._check_study,
+        }
+        try:
+            return [*_check_common(record), *checks[record.job.kind](record)]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, GRBError) as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+            return [f"it is not what a {record.job.kind} gives ({' '.join(reason.split())[:120]})"]
+
+    def disagreements(self) -> Iterator[tuple[str, str]]:
+        """Yield key and sentence of every record that says something of its dataset that most others do not say."""
+        for (what, *_), values in self._facts.items():
+            if len(values) < 2:
+                continue
+            usual = max(values, key=lambda text: len(values[text]))
+            for text, keys in values.items():
+                if text != usual:
+                    other = values[usual][0][:12]
+                    for key in keys:
+                        yield key, f"its {what} is {text[:80]}, but record {other} of the same dataset says {usual[:80]}"
+
+    def _agree(self, record: Record, what: str, about: tuple[Any, ...], value: Any) -> None:
+        values = self._facts[(what, *about)]
+        values.setdefault(value if isinstance(value, str) else repr(value), []).append(record.key)
+
+    def _agree_on_dataset(self, record: Record, info: Mapping[str, Any]) -> None:
+        about = {name: value for name, value in info.items() if name != "split"}
+        self._agree(record, "dataset", (record.job.data.fingerprint,), json.dumps(about, sort_keys=True))
+
+    # scores
+
+    def _check_score(self, record: Record) -> Iterator[str]:
+        job, found = record.job, record.measurement
+        if found is None or record.result:
+            yield "a score holds a measurement and nothing else"
+            return
+        outcomes = found["outcomes"]
+        if found.keys() != _MEASUREMENT or found["format"] != 1:
+            Measurement.from_dict(found)
+        victim, attack = job.inputs["model"], job.data.edits[-1] if job.data.edits else None
+        yield from _differences("defense", self._victim(victim), found["defense"])
+        yield from self._compare_attack(job, victim, attack, found["attack"])
+        own = {"reference": job.data.dataset, "fingerprint": job.data.fingerprint, "split": job.data.split}
+        yield from _differences("dataset", own, {name: found["dataset"][name] for name in own})
+        poisoned = self._poisoned.get(victim)
+        told = {"threads": job.threads, "device": job.device}
+        if poisoned is not None:
+            told["objective"] = "poisoning" if poisoned else "evasion"
+        yield from _differences("", told, {name: found[name] for name in told})
+        self._agree_on_dataset(record, found["dataset"])
+        self._agree(record, "metric", (job.data.fingerprint,), found["metric"])
+        yield from self._check_outcomes(record, found["metric"], outcomes)
+
+    def _check_outcomes(self, record: Record, metric: str, outcomes: Mapping[str, Any]) -> Iterator[str]:
+        job = record.job
+        if not outcomes or (job.mode is not None and list(outcomes) != [job.mode]):
+            yield f"it has scores of {', '.join(outcomes) or 'nothing'}, but its job is of difficulty {job.mode}"
+        wanted = {metric, *job.extra.get("metrics", ())}
+        clean = self._clean_bits(job) if job.data.chain else None
+        for name, values in outcomes.items():
+            outcome = serial.from_dict(Outcome, values, "an outcome")
+            if outcome.values.keys() != wanted:
+                yield f"its metrics are {', '.join(sorted(outcome.values))}, but {', '.join(sorted(wanted))} were asked for"
+            bits = packed_bits(outcome.correct, outcome.targets)
+            self._agree(record, f"number of {name} targets", (job.data.fingerprint, job.data.split), outcome.targets)
+            yield from _check_outcome(name, outcome, bits, metric, None if clean is None else clean.get(name))
+            if not job.data.chain and outcome.changed:
+                yield f"its changed of {name} is {outcome.changed}, but nothing is changed in a clean graph"
+
+    def _victim(self, key: str) -> dict[str, Any] | None:
+        if key not in self._victims:
+            record = self._get(key)
+            self._victims[key] = None if record is None else serial.to_dict(defense_info(record))
+            if record is not None:
+                self._poisoned[key] = bool(record.job.data.edits)
+        return self._victims[key]
+
+    def _compare_attack(self, job: Job, victim: str, attack: str | None, found: Any) -> Iterator[str]:
+        if job.data.perturbations:
+            yield from _check_perturbation(job, found)
+            return
+        if attack is None:
+            if found is not None:
+                yield "it names an attack, but its job is on the clean graph"
+            return
+        record = self._get(attack)
+        white_box = record is not None and record.job.inputs.get("surrogate") == victim
+        if (attack, white_box) not in self._attacks:
+            owner = self._get(victim)
+            described = None if record is None or owner is None else attack_info(job, owner, self.read)
+            self._attacks[attack, white_box] = None if described is None else serial.to_dict(described)
+        yield from _differences("attack", self._attacks[attack, white_box], found)
+
+    def _clean_bits(self, job: Job) -> dict[str, tuple[int, int]]:
+        """Packed bits and number of targets of the same victim on the clean graph, by difficulty; empty if not there."""
+        if job.inputs["model"] not in self._clean:
+            extra = {name: value for name, value in job.extra.items() if name == "metrics"}
+            alone = replace(job, data=replace(job.data, chain=()), mode=None, seed=0, version=1, extra=extra)
+            record = self._get(alone.key)
+            outcomes = {} if record is None or record.measurement is None else record.measurement["outcomes"]
+            self._clean[job.inputs["model"]] = {
+                name: (packed_bits(each["correct"], each["targets"]), each["targets"]) for name, each in outcomes.items()
+            }
+        return self._clean[job.inputs["model"]]
+
+    def _get(self, key: str) -> Record | None:
+        """A record that is needed here; one that is missing or damaged is reported under its own key."""
+        try:
+            return self.read(key)
+        except (DataError, IntegrityError):
+            return None
+
+    # what scores are made of
+
+    def _check_fit(self, record: Record) -> Iterator[str]:
+        job, result = record.job, record.result
+        if set(record.objects) != {"weights"} or record.measurement is not None:
+            yield "a fit holds weights and no measurement"
+            return
+        header = _safetensors_header(self.locate(record, "weights"))
+        held = sum(_numel(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+        if not 0 <= result["parameters"] <= held:
+            yield f"its parameters are {result['parameters']}, but its weights have {held} numbers"
+        if job.spec.name in NOT_COMPUTED:
+            yield from _check_sent(record, "weights")
+            return
+        yield from _check_meta(job, json.loads(header["__metadata__"]["grb"])["meta"], "weights")
+        if not 0 <= result["best_epoch"] <= result["epochs"]:
+            yield f"its best epoch is {result['best_epoch']}, but it has {result['epochs']} epochs"
+        planned = job.method.get("settings")
+        if isinstance(planned, Mapping):
+            told = {**planned, **planned.get("params", {})}
+            for name, value in result["settings"].items():
+                if name in told and told[name] != value:
+                    yield f"its setting {name} is {_short(value)}, but its job says {_short(told[name])}"
+
+    def _check_attack(self, record: Record) -> Iterator[str]:
+        job, result = record.job, record.result
+        if set(record.objects) != {"edit"} or record.measurement is not None:
+            yield "an attack holds an edit and no measurement"
+            return
+        meta, sentences = check_edit(self.locate(record, "edit"), job.extra["threat"], result["budget"])
+        yield from sentences
+        for name in ("loss", "kept"):
+            if len(result[name]) > result["steps"]:
+                yield f"it has {len(result[name])} values of {name}, but {result['steps']} steps"
+        if job.spec.name in NOT_COMPUTED:
+            yield from _check_sent(record, "edit")
+        else:
+            yield from _check_meta(job, meta, "edit")
+
+    def _check_study(self, record: Record) -> Iterator[str]:
+        job, info = record.job, StudyInfo.from_dict(record.result)
+        scores = info.scores
+        bad = next((key for key in scores if not is_key(key)), None)
+        if bad is not None:
+            yield f"it names the score '{bad[:40]}', which is no key"
+            return
+        told = {"name": job.spec.name, **job.spec.params, "reference": job.data.dataset}
+        made = {
+            "name": info.name,
+            "scores": digest(sorted(scores)),
+            "title": info.title,
+            "reference": info.dataset.reference,
+        }
+        yield from _differences("study", told, made)
+        yield from _differences("fingerprint", job.data.fingerprint, info.dataset.fingerprint)
+        self._agree_on_dataset(record, serial.to_dict(info.dataset))
+        for name, there in _OF_RECIPE.items() if info.recipe else ():
+            yield from _differences(name, info.recipe[there], serial.to_dict(getattr(info, name)))
+        for key in scores:
+            other = self._get(key)
+            if other is not None and (other.job.kind, other.job.data.fingerprint) != ("score", job.data.fingerprint):
+                yield f"it names record {key[:12]}, which is no score on its dataset"
+
+
+_MEASUREMENT = frozenset({"format", *Measurement.__dataclass_fields__})
+
+
+def packed_bits(text: str, targets: int) -> int:
+    """Which targets are correct, as one number of as many bits; the first target is the highest bit."""
+    if not 0 <= targets <= MAX_TARGETS:
+        raise IntegrityError(f"it has {targets} targets, but at most {MAX_TARGETS} are read")
+    size = (targets + 7) // 8
+    try:
+        packed = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
+    except (ValueError, zlib.error) as error:
+        raise IntegrityError(f"these are no packed bits: {str(error)[:60]}") from None
+    value, padding = int.from_bytes(packed, "big"), -targets % 8
+    if len(packed) != size or value & ((1 << padding) - 1):
+        raise IntegrityError(f"{len(packed)} bytes do not hold the bits of {targets} targets")
+    return value >> padding
+
+
+def _check_common(record: Record) -> Iterator[str]:
+    for name in ("seconds", "cpu_seconds", "peak_megabytes"):
+        value = record.provenance.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            yield f"its {name} are {_short(value)}, but a number of at least 0 is needed"
+
+
+def _check_outcome(
+    name: str, outcome: Outcome, bits: int, metric: str, clean: tuple[int, int] | None
+) -> Iterator[str]:
+    targets, right = outcome.targets, bits.bit_count()
+    if not targets:
+        yield f"it has no {name} targets"
+        return
+    said = outcome.values.get("accuracy")
+    if said is not None and said != right / targets:
+        yield f"its accuracy of {name} is {said}, but {right} of {targets} targets are correct: {right / targets}"
+    ranked = outcome.values.get(metric, 0.0)
+    if not 0 <= ranked <= 1:
+        yield f"its {metric} of {name} is {ranked}, but a fraction from 0 to 1 is needed"
+    changed = round(outcome.changed * targets)
+    if outcome.changed != changed / targets:
+        yield f"its changed of {name} is {outcome.changed}, which is no fraction of {targets} targets"
+    if outcome.invalid > targets - right:
+        yield f"{outcome.invalid} of its {name} targets are invalid, but only {targets - right} are wrong"
+    if clean is not None and clean[1] == targets:
+        flipped, both = (clean[0] ^ bits).bit_count(), (clean[0] & bits).bit_count()
+        if not flipped <= changed <= targets - both:
+            yield (
+                f"its changed of {name} is {changed} of {targets} targets, but the bits here and on the clean graph "
+                f"allow {flipped} to {targets - both}"
+            )
+
+
+def _check_perturbation(job: Job, found: Any) -> Iterator[str]:
+    """A perturbation is described without being built: its name may lead to code that nobody trusts."""
+    chain = job.data.perturbations
+    told = {
+        "name": "+".join(spec.name for spec in chain),
+        "params": serial.to_dict(chain[0].params) if len(chain) == 1 else {},
+        "seed": job.seed,
+        "version": job.version,
+        "key": "",
+    }
+    yield from _differences("attack", told, {name: found["method"][name] for name in told})
+    yield from _differences("scenario", CORRUPTION, found["scenario"])
+    yield from _differences("knowledge", "none", found["knowledge"])
+    if not job.third_party_code:
+        from grb.pipeline.profile_job import column
+
+        yield from _differences("title", column(chain), found["method"]["title"])
+
+
+def _check_profile(record: Record) -> Iterator[str]:
+    from grb.taxonomy.measurement import ProfileMeasurement
+
+    job, found = record.job, ProfileMeasurement.from_dict(record.measurement)
+    made = {
+        "reference": found.reference,
+        "fingerprint": found.fingerprint,
+        "seed": found.seed,
+        "perturbations": [{"name": each.name, "params": serial.to_dict(each.params)} for each in found.perturbations],
+    }
+    told = {
+        "reference": job.data.dataset,
+        "fingerprint": job.data.fingerprint,
+        "seed": job.seed,
+        "perturbations": [spec.plain() for spec in job.data.perturbations],
+    }
+    yield from _differences("profile", told, made)
+    if found.split not in (None, job.seed):
+        yield f"its split is {found.split}, but its job is run {job.seed}"
+    if found.model.casefold() != job.spec.name.casefold() and ":" in job.spec.name:
+        yield f"its model is {found.model[:40]}, but its job says {job.spec.name[:40]}"
+    if not found.best_epoch < max(found.epochs, 1):
+        yield f"its best epoch is {found.best_epoch}, but it has {found.epochs} epochs"
+    if found.curve and max(found.curve) > round(found.val_auroc, 5):
+        yield f"its best validation AUROC is {found.val_auroc}, but its curve reaches {max(found.curve)}"
+
+
+def _check_sent(record: Record, name: str) -> Iterator[str]:
+    """A submission or a model file: its job names its bytes, and its card what the job is."""
+    job = record.job
+    yield from _differences("sha256", job.spec.params.get("sha256"), record.objects[name]["sha256"])
+    if job.spec.name == FILE:
+        return
+    card = record.result["card"]
+    told = {
+        "name": job.spec.params["name"],
+        "kind": "attack" if job.kind == "attack" else "defense",
+        "dataset": job.data.dataset,
+    }
+    if job.kind == "attack":
+        told |= {"mode": job.mode, "knowledge": job.extra["knowledge"], "scenario": job.extra["threat"]["kind"]}
+    assert job.spec.name == SUBMISSION
+    yield from _differences("card", told, {each: card[each] for each in told})
+
+
+def _check_meta(job: Job, meta: Mapping[str, Any], what: str) -> Iterator[str]:
+    told = {"fingerprint": job.data.fingerprint, "seed": job.seed}
+    yield from _differences(what, told, {name: meta.get(name) for name in told})
+
+
+def _safetensors_header(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        size = int.from_bytes(stream.read(8), "little")
+        if size > MAX_HEADER:
+            raise IntegrityError(f"its weights have a header of {size} bytes, but at most {MAX_HEADER} are read")
+        header = json.loads(stream.read(size))
+    if not isinstance(header, dict):
+        raise IntegrityError("its weights have no header")
+    return header
+
+
+def _numel(shape: list[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _differences(what: str, expected: Any, found: Any) -> Iterator[str]:
+    """The first place where two plain values differ, as a sentence; nothing is said where nothing is expected."""
+    if expected is None and what in ("defense", "attack"):
+        return
+    if expected == found:
+        return
+    path = what
+    while isinstance(expected, Mapping) and isinstance(found, Mapping):
+        names = [name for name in (*expected, *found) if expected.get(name, _short) != found.get(name, _short)]
+        path = f"{path} {names[0]}".strip()
+        expected, found = expected.get(names[0]), found.get(names[0])
+    yield f"its {path} is {_short(found)}, but what it was made of says {_short(expected)}"
+
+
+def _short(value: Any) -> str:
+    return ascii(value)[:60]
