@@ -5,22 +5,22 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, StoreOption, group, store_at, use_machine
+from grb.cli.options import Json, StoreOption, group, store_at
+from grb.cli.store_verify import Where, existing_store, sign, verify
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
     from grb.pipeline import Record, Store
 
-app = group("List, clean, verify, export and import records and artefacts.")
-Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; the one below GRB_HOME if not given.")]
+app = group("List, clean, verify, sign, export and import records and artefacts.")
+app.command("verify")(verify)
+app.command("sign")(sign)
 
 
 @app.command("ls")
@@ -40,7 +40,7 @@ def ls(
       grb store ls results --kind fit
       grb store ls results --failed
     """
-    place = _existing(store)
+    place = existing_store(store)
     if failed:
         failures = place.failures()
         if as_json:
@@ -53,17 +53,20 @@ def ls(
 
     if kind is not None and kind not in KINDS:
         raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are the kinds of jobs")
-    records = [record for record in place.records() if kind in (None, record.job.kind)]
+    records = (record for record in place.records() if kind in (None, record.job.kind))
     if as_json:
         output.print_json([_facts(record) for record in records])
         return
     if kind is None:
-        counts = Counter((record.job.data.dataset, record.job.kind) for record in records)
+        counts: Counter[tuple[str, str]] = Counter()
         seconds: Counter[tuple[str, str]] = Counter()
-        for record in records:
-            seconds[record.job.data.dataset, record.job.kind] += record.provenance["cpu_seconds"]
+        for record in records:  # one at a time: a store may have more of them than fit into memory
+            name = record.job.data.dataset, record.job.kind
+            counts[name] += 1
+            spent = record.provenance.get("cpu_seconds", 0.0)
+            seconds[name] += spent if isinstance(spent, int | float) else 0.0
         rows = [[*name, count, f"{seconds[name]:.0f}"] for name, count in sorted(counts.items())]
-        output.table(f"{len(records)} records in {place.path}", ["dataset", "kind", "records", "CPU s"], rows)
+        output.table(f"{counts.total()} records in {place.path}", ["dataset", "kind", "records", "CPU s"], rows)
         return
     shown = [[record.key[:12], record.job.label, _result(record)] for record in records]
     output.table(f"{len(shown)} records in {place.path}", ["key", "job", "result"], shown)
@@ -81,7 +84,7 @@ def gc(
     Example:
       grb store gc results --dry-run
     """
-    place = _existing(store)
+    place = existing_store(store)
     paths = place.garbage()
     size = sum(path.stat().st_size for path in paths)
     if not dry_run:
@@ -93,69 +96,6 @@ def gc(
     output.say(
         f"{len(paths)} files, {size / 2**20:.1f} MB {'would be' if dry_run else 'were'} removed from {place.path}"
     )
-
-
-@app.command("verify")
-def verify(
-    store: Where = None,
-    rerun: Annotated[
-        int, typer.Option(min=0, help="Compute so many random scores again, and all they were made of.")
-    ] = 0,
-    key: Annotated[
-        str | None, typer.Option(help="Compute this record again instead; the first digits suffice.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which random scores.")] = 0,
-    trust_code: Annotated[
-        bool,
-        typer.Option("--trust-code", help="Import what records name as package.module:Class; for your own stores."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Check every byte of a store or of a bundle, and compute some of it again.
-
-    \b
-    Examples:
-      grb store verify
-      grb store verify results --rerun 3
-      grb store verify bundle.zip
-    """
-    from grb.pipeline.rerun import choose
-    from grb.pipeline.rerun import rerun as compute_again
-
-    use_machine(1)
-    with _place(store) as place:
-        problems = place.verify()
-        count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
-        keys = (
-            [_whole(place, key)]
-            if key is not None
-            else choose(place, rerun, seed=seed)
-            if rerun > 0 and not problems
-            else []
-        )
-        compared = compute_again(
-            place,
-            keys,
-            trust_code=trust_code,
-            on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
-        )
-    different = [each for each in compared if not each.equal]
-    if as_json:
-        output.print_json(
-            {
-                "records": count,
-                "problems": [vars(problem) for problem in problems],
-                "recomputed": [{"key": each.key, "job": each.label, "equal": each.equal} for each in compared],
-            }
-        )
-    else:
-        for problem in problems[:20]:
-            output.say(f"{problem.key[:12]}: {problem.message}")
-        output.say(
-            f"{count} records, {len(problems)} problems, {len(compared) - len(different)}/{len(compared)} equal again"
-        )
-    if problems or different:
-        raise IntegrityError(f"{len(problems)} records are not what they say, {len(different)} gave other results")
 
 
 @app.command("export")
@@ -175,7 +115,7 @@ def export(
       grb store export results --recipe grb-cora -o scores.csv
       grb store export results -o runs.jsonl
     """
-    place = _existing(store)
+    place = existing_store(store)
     if to.suffix == ".zip":
         from grb.pipeline.bundle import pack, study_keys
 
@@ -207,37 +147,11 @@ def take_in(
         problems = source.verify()
         if problems:
             raise IntegrityError(f"{bundle} is not taken in: {problems[0].message} ({len(problems)} problems)")
-        added = merge(source, place)
+        added = merge(source, place, on_note=output.say)
     if as_json:
         output.print_json({"added": added, "store": str(place.path)})
     else:
         output.say(f"{added} new records in {place.path}")
-
-
-@contextmanager
-def _place(path: Path | None) -> Iterator[Store]:
-    """A store, or a bundle unpacked beside."""
-    if path is not None and path.suffix == ".zip":
-        from grb.pipeline.bundle import opened
-
-        with opened(path) as store:
-            yield store
-    else:
-        yield _existing(path)
-
-
-def _existing(path: Path | None) -> Store:
-    """A store to look into; a path without one is a slip of the pen."""
-    if path is not None and not path.is_dir():
-        raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
-    return store_at(path)
-
-
-def _whole(store: Store, start: str) -> str:
-    found = [key for key in store.keys() if key.startswith(start.lower())]  # noqa: SIM118 - a store is no mapping
-    if len(found) != 1:
-        raise DataError(f"{len(found)} records of {store.path} begin with '{start[:64]}', but exactly one is needed")
-    return found[0]
 
 
 def _facts(record: Record) -> dict[str, Any]:
@@ -248,10 +162,14 @@ def _facts(record: Record) -> dict[str, Any]:
 
 
 def _result(record: Record) -> str:
+    from grb.evaluator.measurement import Measurement
+
     result = record.result
+    if record.job.kind == "study":
+        return str(result.get("title", ""))[:80]
     if record.job.kind == "fit":
         score = result.get("val_score")
-        return f"{result['epochs']} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
+        return f"{result.get('epochs', 0)} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
     if record.job.kind == "profile":
         from grb.taxonomy.measurement import ProfileMeasurement
 
@@ -259,7 +177,8 @@ def _result(record: Record) -> str:
         return f"AUROC {100 * run.auroc:.2f}, {run.epochs} epochs"
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
-    return "  ".join(f"{mode} {100 * value:.2f}" for mode, value in result["accuracy"].items())
+    found = Measurement.from_dict(record.measurement)
+    return "  ".join(f"{name} {100 * each.values[found.metric]:.2f}" for name, each in found.outcomes.items())
 
 
 def _write_scores(store: Store, recipe: str, to: Path) -> int:

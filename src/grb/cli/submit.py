@@ -94,6 +94,7 @@ def add(
     """
     from grb.cli.leaderboard import show_boards
     from grb.pipeline import Limits, build_board, submission
+    from grb.pipeline.entry import entry_label
     from grb.pipeline.plan import join_submission
 
     check_counts(workers=workers)  # not in this process, where no limit would hold
@@ -101,6 +102,7 @@ def add(
     checked = _checked(file, card or file.with_suffix(".yaml"), data_dir, Limits(1, timeout, memory))
     own = checked.card
     root = None if data_dir is None else str(data_dir)
+    checked = submission.as_version(place, checked)
     made = _joined_recipe(place, own, recipe)
     study, part = join_submission(place, submission.record_of(checked), made, data_dir=root)
     submission.add(place, checked)
@@ -109,7 +111,7 @@ def add(
     show_boards(build_board(study, place), as_json=as_json)
     for note in checked.notes:
         output.say(f"note: {note}")
-    output.say(f"{own.label}: {outcome.done} jobs done; store: {place.path}")
+    output.say(f"{entry_label(checked.job)}: {outcome.done} jobs done; store: {place.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 

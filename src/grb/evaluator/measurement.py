@@ -28,6 +28,15 @@ CORRUPTION = "corruption"
 Array = np.ndarray[Any, Any]
 
 
+def submission_label(name: str, version: int = 1) -> str:
+    """Return the name of a submission in tables, which is never that of a method of grb.
+
+    >>> submission_label("mine"), submission_label("mine", 2)
+    ('mine (submitted)', 'mine (submitted, version 2)')
+    """
+    return f"{name} (submitted)" if version == 1 else f"{name} (submitted, version {version})"
+
+
 @dataclass(frozen=True)
 class DatasetInfo:
     """Which dataset was measured.
@@ -197,13 +206,57 @@ class Measurement:
         return {"format": FORMAT, **serial.to_dict(self)}
 
     @classmethod
-    def from_dict(cls, values: Any) -> Measurement:
-        """Back from :meth:`to_dict`; anything else is refused."""
+    def from_dict(cls, values: Any, shared: dict[Any, Any] | None = None) -> Measurement:
+        """Back from :meth:`to_dict`; anything else is refused.
+
+        Args:
+            values: Plain values.
+            shared: Descriptions of datasets, defenses and attacks that were read before; measurements that say the same share
+                them, which saves time and memory where there are many.
+        """
         what = f"a measurement of format {FORMAT}"
         given = dict(values) if isinstance(values, Mapping) else {}
         if given.pop("format", None) != FORMAT:
             raise DataError(f"this is not {what}")
-        return serial.from_dict(cls, given, what)
+        if shared is None:
+            return serial.from_dict(cls, given, what)
+        parts = {
+            name: _read_shared(kind, given.pop(name), what, shared) for name, kind in _PARTS.items() if name in given
+        }
+        read = serial.from_dict(_Rest, given, what)
+        missing = [name for name in _PARTS if name not in parts]
+        if missing:
+            raise DataError(f"this is not {what} (no field '{missing[0]}')")
+        return cls(**parts, **{name: getattr(read, name) for name in read.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The fields of a measurement that are its own."""
+
+    outcomes: Mapping[str, Outcome]
+    metric: str = "accuracy"
+    objective: Objective = "evasion"
+    study: str = ""
+    threads: Count = 1
+    device: str = "cpu"
+
+
+_PARTS: dict[str, Any] = {"dataset": DatasetInfo, "defense": DefenseInfo, "attack": AttackInfo}
+
+
+def _read_shared(kind: Any, values: Any, what: str, shared: dict[Any, Any]) -> Any:
+    """A description, or the equal one that was read before; what its key says is not enough."""
+    if values is None and kind is AttackInfo:
+        return None
+    method = values.get("method") if isinstance(values, Mapping) else None
+    about = (kind, method.get("key") if isinstance(method, Mapping) else None)
+    known = shared.get(about)
+    if known is not None and known[0] == values:
+        return known[1]
+    made = serial.from_dict(kind, values, what)
+    shared[about] = values, made
+    return made
 
 
 def pack_bits(bits: Any) -> str:

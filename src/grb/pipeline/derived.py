@@ -5,9 +5,7 @@ Nothing here imports torch or runs what a record names.
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -18,16 +16,16 @@ from grb import serial
 from grb.errors import DataError, GRBError, IntegrityError
 from grb.evaluator.measurement import CORRUPTION, Measurement, Outcome
 from grb.pipeline.edit_budget import check_edit
+from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.job import Job
 from grb.pipeline.measure import attack_info, defense_info
-from grb.pipeline.record import FILE, NOT_COMPUTED, SUBMISSION, Record, is_key
+from grb.pipeline.outcome_checks import check_outcome, packed_bits
+from grb.pipeline.record import FILE, NOT_COMPUTED, SUBMISSION, Record, is_key, without_clocks
 from grb.pipeline.spec import digest
 from grb.pipeline.study import StudyInfo
 
 Read = Callable[[str], Record]
 Locate = Callable[[Record, str], Path]
-# more targets than any test set has; bits of more are not expanded
-MAX_TARGETS = 2**27
 MAX_HEADER = 16 * 2**20
 # fields of a study that repeat its recipe
 _OF_RECIPE = {
@@ -66,10 +64,16 @@ class DerivedChecks:
         self._attacks: dict[tuple[str, bool], dict[str, Any] | None] = {}
         self._clean: dict[str, dict[str, tuple[int, int]]] = {}
         self._poisoned: dict[str, bool] = {}
+        self._entries: dict[tuple[str, ...], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._names: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
         self._facts: dict[tuple[Any, ...], dict[str, list[str]]] = defaultdict(dict)
 
     def check(self, record: Record) -> list[str]:
         """Return one sentence for every contradiction in a record; none if it is consistent."""
+        if record.job.spec.name == SUBMISSION:
+            identity = entry_identity(record.job)
+            self._entries[identity][record.job.version].append(record.key)
+            self._names[identity].setdefault(record_name(record.job), record.key)
         checks = {
             "fit": self._check_fit,
             "attack": self._check_attack,
@@ -93,10 +97,23 @@ class DerivedChecks:
                 if text != usual:
                     other = values[usual][0][:12]
                     for key in keys:
-                        yield key, f"its {what} is {text[:80]}, but record {other} of the same dataset says {usual[:80]}"
+                        yield (
+                            key,
+                            f"its {what} is {text[:80]}, but record {other} of the same dataset says {usual[:80]}",
+                        )
+
+        for versions in self._entries.values():
+            for keys in versions.values():
+                for key in keys[1:]:
+                    yield key, f"it has the name and version of submission {keys[0][:12]}; boards would mix the two"
+        for names in self._names.values():
+            first, *others = names
+            for name in others:
+                yield names[name], f"its name '{name[:64]}' differs from '{first[:64]}' only by case or spaces"
 
     def _agree(self, record: Record, what: str, about: tuple[Any, ...], value: Any) -> None:
-        values = self._facts[(what, *about)]
+        subject = (what, *about)
+        values = self._facts[subject]
         values.setdefault(value if isinstance(value, str) else repr(value), []).append(record.key)
 
     def _agree_on_dataset(self, record: Record, info: Mapping[str, Any]) -> None:
@@ -139,7 +156,7 @@ class DerivedChecks:
                 yield f"its metrics are {', '.join(sorted(outcome.values))}, but {', '.join(sorted(wanted))} were asked for"
             bits = packed_bits(outcome.correct, outcome.targets)
             self._agree(record, f"number of {name} targets", (job.data.fingerprint, job.data.split), outcome.targets)
-            yield from _check_outcome(name, outcome, bits, metric, None if clean is None else clean.get(name))
+            yield from check_outcome(name, outcome, bits, metric, None if clean is None else clean.get(name))
             if not job.data.chain and outcome.changed:
                 yield f"its changed of {name} is {outcome.changed}, but nothing is changed in a clean graph"
 
@@ -175,7 +192,8 @@ class DerivedChecks:
             record = self._get(alone.key)
             outcomes = {} if record is None or record.measurement is None else record.measurement["outcomes"]
             self._clean[job.inputs["model"]] = {
-                name: (packed_bits(each["correct"], each["targets"]), each["targets"]) for name, each in outcomes.items()
+                name: (packed_bits(each["correct"], each["targets"]), each["targets"])
+                for name, each in outcomes.items()
             }
         return self._clean[job.inputs["model"]]
 
@@ -253,53 +271,11 @@ class DerivedChecks:
 _MEASUREMENT = frozenset({"format", *Measurement.__dataclass_fields__})
 
 
-def packed_bits(text: str, targets: int) -> int:
-    """Which targets are correct, as one number of as many bits; the first target is the highest bit."""
-    if not 0 <= targets <= MAX_TARGETS:
-        raise IntegrityError(f"it has {targets} targets, but at most {MAX_TARGETS} are read")
-    size = (targets + 7) // 8
-    try:
-        packed = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
-    except (ValueError, zlib.error) as error:
-        raise IntegrityError(f"these are no packed bits: {str(error)[:60]}") from None
-    value, padding = int.from_bytes(packed, "big"), -targets % 8
-    if len(packed) != size or value & ((1 << padding) - 1):
-        raise IntegrityError(f"{len(packed)} bytes do not hold the bits of {targets} targets")
-    return value >> padding
-
-
 def _check_common(record: Record) -> Iterator[str]:
     for name in ("seconds", "cpu_seconds", "peak_megabytes"):
         value = record.provenance.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             yield f"its {name} are {_short(value)}, but a number of at least 0 is needed"
-
-
-def _check_outcome(
-    name: str, outcome: Outcome, bits: int, metric: str, clean: tuple[int, int] | None
-) -> Iterator[str]:
-    targets, right = outcome.targets, bits.bit_count()
-    if not targets:
-        yield f"it has no {name} targets"
-        return
-    said = outcome.values.get("accuracy")
-    if said is not None and said != right / targets:
-        yield f"its accuracy of {name} is {said}, but {right} of {targets} targets are correct: {right / targets}"
-    ranked = outcome.values.get(metric, 0.0)
-    if not 0 <= ranked <= 1:
-        yield f"its {metric} of {name} is {ranked}, but a fraction from 0 to 1 is needed"
-    changed = round(outcome.changed * targets)
-    if outcome.changed != changed / targets:
-        yield f"its changed of {name} is {outcome.changed}, which is no fraction of {targets} targets"
-    if outcome.invalid > targets - right:
-        yield f"{outcome.invalid} of its {name} targets are invalid, but only {targets - right} are wrong"
-    if clean is not None and clean[1] == targets:
-        flipped, both = (clean[0] ^ bits).bit_count(), (clean[0] & bits).bit_count()
-        if not flipped <= changed <= targets - both:
-            yield (
-                f"its changed of {name} is {changed} of {targets} targets, but the bits here and on the clean graph "
-                f"allow {flipped} to {targets - both}"
-            )
 
 
 def _check_perturbation(job: Job, found: Any) -> Iterator[str]:
@@ -391,8 +367,10 @@ def _numel(shape: list[int]) -> int:
 
 def _differences(what: str, expected: Any, found: Any) -> Iterator[str]:
     """The first place where two plain values differ, as a sentence; nothing is said where nothing is expected."""
-    if expected is None and what in ("defense", "attack"):
+    if expected == found or (expected is None and what in ("defense", "attack")):
         return
+    # a job that two stores measured keeps one clock when they are merged
+    expected, found = without_clocks(expected), without_clocks(found)
     if expected == found:
         return
     path = what

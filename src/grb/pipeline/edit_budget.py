@@ -88,4 +88,5 @@ def _excess(arrays: Mapping[str, Array], nodes: int, threat: Threat, used: Mappi
         low, high = float(rows.min()), float(rows.max())
         slack = [TOLERANCE * max(1.0, abs(bound)) for bound in bounds]
         if not (bounds[0] - slack[0] <= low and high <= bounds[1] + slack[1]):
-            yield f"its edit has features from {low:.9g} to {high:.9g}, but its threat model allows {bounds[0]:g} to {bounds[1]:g}"
+            allows = f"its threat model allows {bounds[0]:g} to {bounds[1]:g}"
+            yield f"its edit has features from {low:.9g} to {high:.9g}, but {allows}"

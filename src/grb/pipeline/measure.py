@@ -15,6 +15,7 @@ from grb.evaluator.measurement import (
     MethodInfo,
     Outcome,
     pack_bits,
+    submission_label,
 )
 from grb.pipeline.job import Job
 from grb.pipeline.record import Record
@@ -65,7 +66,9 @@ def method_info(record: Record) -> MethodInfo:
     job = record.job
     seconds = float(record.result.get("cpu_seconds", record.provenance.get("cpu_seconds", 0.0)))
     card = record.result.get("card")
-    title = f"{card['name']} (submitted)" if isinstance(card, dict) else str(record.result.get("title", ""))
+    title = str(record.result.get("title", ""))
+    if isinstance(card, dict):
+        title = submission_label(card["name"], job.version)
     return MethodInfo(job.spec.name, dict(job.spec.params), job.seed, job.version, record.key, seconds, title)
 
 

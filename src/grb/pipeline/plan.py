@@ -18,6 +18,7 @@ from grb.model.build import build
 from grb.names import ModelName, is_import_path
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
+from grb.pipeline.entry import entry_label
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
 from grb.pipeline.profiles import dataset_reference
@@ -26,7 +27,7 @@ from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, plain
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
-from grb.pipeline.submission import card_of
+from grb.pipeline.submission import card_of, newest_versions
 from grb.threat import Threat, threat_from_dict
 
 # surrogates are other models than any victim, also where both are a GCN
@@ -76,7 +77,7 @@ def plan_study(
         joined = planner.joining(submitted)
         victims = {**planner.victims(), **planner.submitted_victims(joined)}
         scores = [*planner.scores(victims), *planner.submitted_attacks(joined, victims)]
-        jobs, cards = planner.jobs, {card.label: card for _, card in joined}
+        jobs, cards = planner.jobs, {entry_label(job): card for job, card in joined}
     size = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.num_features)
     ordered = sorted(scores, key=lambda score: score.order)
     return Study(
@@ -156,7 +157,7 @@ def join_submission(
     """
     others = [record for record in store.submitted() if record.key != submission.key]
     study = plan_study(recipe, data_dir=data_dir, submitted=[*others, submission])
-    label = card_of(submission).label
+    label = entry_label(submission.job)
     if submission.key not in study.jobs:
         raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")
 
@@ -225,7 +226,7 @@ class Planner:
 
     def joining(self, submitted: Iterable[Record]) -> list[tuple[Job, Card]]:
         """Submissions that this board can show."""
-        found = [(record.job, card_of(record)) for record in submitted]
+        found = [(record.job, card_of(record)) for record in newest_versions(submitted)]
         return [
             (job, card)
             for job, card in found
@@ -235,16 +236,16 @@ class Planner:
         ]
 
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
-        return {(card.label, 0): self.add(job) for job, card in joined if card.kind == "defense"}
+        return {(entry_label(job), 0): self.add(job) for job, card in joined if card.kind == "defense"}
 
     def submitted_attacks(self, joined: Iterable[tuple[Job, Card]], victims: Victims) -> Iterator[_Score]:
         for job, card in joined:
             if card.kind == "attack":
                 edit = self.add(job)
                 for (defense, _), victim in victims.items():
-                    key = self.score(victim, edit, card.mode, f"{defense} under {card.label}")
+                    key = self.score(victim, edit, card.mode, f"{defense} under {entry_label(job)}")
                     for limit in self.varied:
-                        yield _Score(key, (0, card.label, "", edit), limit)
+                        yield _Score(key, (0, entry_label(job), "", edit), limit)
 
     @property
     def varied(self) -> list[Limit]:

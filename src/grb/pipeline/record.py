@@ -20,6 +20,8 @@ FILE = "file"
 NOT_COMPUTED = (SUBMISSION, FILE)
 # larger records were not written by grb
 MAX_RECORD = 64 * 2**20
+# what differs between two runs of one job on one machine
+CLOCKS = frozenset({"seconds", "cpu_seconds", "peak_megabytes"})
 SUFFIXES = (".safetensors", ".npz")
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -120,6 +122,13 @@ def _refuse_constant(name: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def without_clocks(value: Any) -> Any:
+    """Return a plain value without what clocks and memory counters say, which differs from run to run."""
+    if isinstance(value, dict):
+        return {name: without_clocks(item) for name, item in value.items() if name not in CLOCKS}
+    return value
 
 
 def is_key(value: Any) -> bool:

@@ -88,21 +88,26 @@ class Store:
 
     def read(self, key: str) -> Record:
         """Read a record; one that is missing, torn or not of this key is refused."""
+        return Record.from_json(self.read_bytes(key), key=key, source=self._record_file(key))
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the bytes of a record's file."""
         path = self._record_file(key)
         try:
             with open(path, "rb", buffering=0) as stream:
                 if os.fstat(stream.fileno()).st_size > MAX_RECORD:
                     raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
-                data = stream.read()
+                return stream.read()
         except FileNotFoundError:
             raise DataError(f"no record {key[:12]} in {self.path}; run the recipe that makes it") from None
         except OSError as error:
             raise _unreadable(path, error) from None
-        return Record.from_json(data, key=key, source=path)
 
     def write(self, record: Record) -> None:
         """Write a record: the last step of a job."""
-        data = record.to_json()
+        self._keep(record, record.to_json())
+
+    def _keep(self, record: Record, data: bytes) -> None:
         self.prepare()
         write_atomic(self.record_path(record.key), data)
         with contextlib.suppress(OSError):  # the record counts
@@ -120,8 +125,7 @@ class Store:
         record = Record.from_json(data, key=key, source=path)
         for name in record.objects:
             self.checked(record, name)
-        self.prepare()
-        write_atomic(path, data)
+        self._keep(record, data)
 
     def keys(self) -> Iterator[str]:
         """Iterate over the keys of all records, in order."""
@@ -293,7 +297,11 @@ class Store:
         }
         now = time.time()
         loose = [path for path in sorted((self.path / "objects").rglob("*")) if path.is_file() and path not in named]
-        loose += [path for folder in ("records", "failed") for path in sorted((self.path / folder).rglob("*.part"))]
+        loose += [
+            path
+            for folder in ("records", "failed", "attestations")
+            for path in sorted((self.path / folder).rglob("*.part"))
+        ]
         claims = [path for path in sorted((self.path / "claims").glob("*")) if _stale(path)]
         # the record of a young artefact may be on its way
         return [path for path in loose if now - _modified(path, now) > STALE_SECONDS] + claims

@@ -1,0 +1,207 @@
+"""``grb store verify`` and ``grb store sign``: whether a store is what it says, and who vouches for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grb.cli import output
+from grb.cli.options import Json, store_at, use_machine
+from grb.errors import DataError, IntegrityError
+
+if TYPE_CHECKING:
+    from grb.pipeline import Store
+
+Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; the one below GRB_HOME if not given.")]
+KeyFiles = Annotated[
+    list[Path] | None, typer.Option("--key", help="Public key whose signatures you trust; repeatable.")
+]
+
+
+def verify(
+    store: Where = None,
+    rerun: Annotated[
+        int, typer.Option(min=0, help="Number of random scores to compute again, with all that they were made of.")
+    ] = 0,
+    record: Annotated[
+        str | None, typer.Option(help="Compute this record again instead; the first digits of its key suffice.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Random seed of the sample; a fresh one, which is printed, by default.")
+    ] = None,
+    key: KeyFiles = None,
+    trust_code: Annotated[
+        bool,
+        typer.Option("--trust-code", help="Import what records name as package.module:Class; for your own stores."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a store or a bundle: bytes, derived values, signatures (--key), and some of it computed again (--rerun).
+
+    \b
+    Examples:
+      grb store verify
+      grb store verify results --rerun 3
+      grb store verify bundle.zip --key their-key.pub
+    """
+    from grb.pipeline.rerun import choose, fresh_seed
+    from grb.pipeline.rerun import rerun as compute_again
+
+    use_machine(1)
+    drawn = fresh_seed() if seed is None else seed
+    with opened_store(store) as place:
+        keys = [_whole(place, record)] if record is not None else []
+        problems = place.verify()
+        signed = _signatures(place, key, problems)
+        count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
+        if rerun > 0 and record is None and not problems:
+            keys = choose(place, rerun, seed=drawn)
+            output.say(f"{len(keys)} scores are computed again, drawn with --seed {drawn}")
+        compared = compute_again(
+            place,
+            keys,
+            trust_code=trust_code,
+            on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
+        )
+    _report_verified(count, problems, compared, signed, drawn if rerun and record is None else None, as_json)
+
+
+def _signatures(store: Store, keys: list[Path] | None, problems: list[Any]) -> dict[str, Any] | None:
+    """Check the attestations of a store against trusted keys; what does not hold joins the problems."""
+    if not keys:
+        return None
+    from grb.pipeline.attestation import read_public_key, verify_attestations
+
+    found = verify_attestations(store, [read_public_key(path) for path in keys])
+    problems += found.problems
+    return {
+        "signed": len(found.signers),
+        "unsigned": found.unsigned,
+        "unverified": len(found.unknown),
+        "signers": sorted(set(found.signers.values())),
+    }
+
+
+def _report_verified(
+    count: int,
+    problems: list[Any],
+    compared: list[Any],
+    signed: dict[str, Any] | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    verdicts = Counter(each.verdict for each in compared)
+    if as_json:
+        output.print_json(
+            {
+                "records": count,
+                "problems": [vars(problem) for problem in problems],
+                "recomputed": [
+                    {"key": each.key, "job": each.label, "equal": each.equal, "verdict": each.verdict}
+                    | {"claimed": {name: pair[0] for name, pair in each.scores.items()}}
+                    | {"reevaluated": {name: pair[1] for name, pair in each.scores.items()}}
+                    for each in compared
+                ],
+                **({} if seed is None else {"seed": seed}),
+                **({} if signed is None else {"attestations": signed}),
+            }
+        )
+    else:
+        for problem in problems[:20]:
+            output.say(f"{problem.key[:12]}: {problem.message}")
+        rows = [
+            [each.key[:12], f"{each.label}, {name}", *(f"{100 * value:.2f}" for value in pair), each.verdict]
+            for each in compared
+            for name, pair in each.scores.items()
+        ]
+        if rows:
+            headers = ["key", "score", "claimed (%)", "re-evaluated (%)", "verdict"]
+            output.table("Claimed and re-evaluated", headers, rows, numbers=headers[2:4])
+        if signed is not None:
+            names = ", ".join(signed["signers"]) or "nobody"
+            output.say(
+                f"{signed['signed']} records are signed by {names}, {signed['unsigned']} by no trusted key; "
+                f"{signed['unverified']} attestations are of unknown keys"
+            )
+        output.say(
+            f"{count} records, {len(problems)} problems, {verdicts['equal']}/{len(compared)} equal again"
+            + (f", {verdicts['rounding']} within the tolerance of another machine" if verdicts["rounding"] else "")
+        )
+    if problems or verdicts["different"]:
+        raise IntegrityError(
+            f"{len(problems)} records are not what they say, {verdicts['different']} gave other results"
+        )
+
+
+def sign(
+    store: Where = None,
+    key: Annotated[Path | None, typer.Option(help="File of the private key; made with --new-key.")] = None,
+    new_key: Annotated[
+        Path | None,
+        typer.Option(help="Make a key pair instead: the private key in this file, the public one in FILE.pub."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Who signs, as boards show it; needed to sign.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Vouch for the records of a store: one signed in-toto statement (DSSE, ed25519) of all keys and hashes.
+
+    \b
+    Examples:
+      grb store sign --new-key lab.key                           also writes lab.key.pub, for your readers
+      grb store sign results --key lab.key --name "Our lab"
+      grb store verify results --key lab.key.pub
+    """
+    from grb.pipeline.attestation import create_key, read_private_key, sign_store
+
+    if (key is None) == (new_key is None):
+        raise DataError("either --key FILE to sign with, or --new-key FILE to make a key pair, is needed")
+    if new_key is not None:
+        public = create_key(new_key)
+        if as_json:
+            output.print_json({"private": str(new_key), "public": str(public)})
+        else:
+            output.say(f"private key: {new_key} (keep it to yourself), public key: {public}")
+        return
+    assert key is not None
+    place = existing_store(store)
+    problems = place.verify()
+    if problems:
+        raise IntegrityError(
+            f"{place.path} is not signed: {problems[0].message} ({len(problems)} problems); `grb store verify` lists them"
+        )
+    made = sign_store(place, read_private_key(key), name=name)
+    if as_json:
+        output.print_json({"file": str(made.path), "records": made.records, "signer": name})
+    else:
+        output.say(f"{made.records} records signed by {name}: {made.path}")
+
+
+@contextmanager
+def opened_store(path: Path | None) -> Iterator[Store]:
+    """Open a store, or a bundle in a temporary directory."""
+    if path is not None and path.suffix == ".zip":
+        from grb.pipeline.bundle import opened
+
+        with opened(path) as store:
+            yield store
+    else:
+        yield existing_store(path)
+
+
+def existing_store(path: Path | None) -> Store:
+    """Return a store to look into; a path without one is refused."""
+    if path is not None and not path.is_dir():
+        raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
+    return store_at(path)
+
+
+def _whole(store: Store, start: str) -> str:
+    found = [key for key in store.keys() if key.startswith(start.lower())]  # noqa: SIM118 - a store is no mapping
+    if len(found) != 1:
+        raise DataError(f"{len(found)} records of {store.path} begin with '{start[:64]}', but exactly one is needed")
+    return found[0]
