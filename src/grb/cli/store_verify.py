@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,26 +50,32 @@ def verify(
       grb store verify results --rerun 3
       grb store verify bundle.zip --key their-key.pub
     """
-    from grb.pipeline.rerun import choose, fresh_seed
-    from grb.pipeline.rerun import rerun as compute_again
-
-    use_machine(1)
-    drawn = fresh_seed() if seed is None else seed
+    drawn = secrets.randbelow(2**31) if seed is None else seed
     with opened_store(store) as place:
         keys = [_whole(place, record)] if record is not None else []
         problems = place.verify()
         signed = _signatures(place, key, problems)
         count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
-        if rerun > 0 and record is None and not problems:
-            keys = choose(place, rerun, seed=drawn)
-            output.say(f"{len(keys)} scores are computed again, drawn with --seed {drawn}")
-        compared = compute_again(
-            place,
-            keys,
-            trust_code=trust_code,
-            on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
-        )
+        compared = []
+        if keys or (rerun and not problems):
+            compared = _compute_again(place, keys, rerun, drawn, trust_code)
     _report_verified(count, problems, compared, signed, drawn if rerun and record is None else None, as_json)
+
+
+def _compute_again(store: Store, keys: list[str], count: int, seed: int, trust_code: bool) -> list[Any]:
+    """Compare records with the same jobs computed here: the given ones, or a random sample."""
+    from grb.pipeline.rerun import choose, rerun
+
+    use_machine(1)
+    if not keys:
+        keys = choose(store, count, seed=seed)
+        output.say(f"{len(keys)} scores are computed again, drawn with --seed {seed}")
+    return rerun(
+        store,
+        keys,
+        trust_code=trust_code,
+        on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
+    )
 
 
 def _signatures(store: Store, keys: list[Path] | None, problems: list[Any]) -> dict[str, Any] | None:

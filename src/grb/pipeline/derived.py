@@ -6,6 +6,7 @@ Nothing here imports torch or runs what a record names.
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -14,12 +15,12 @@ from typing import Any
 
 from grb import serial
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.evaluator.measurement import CORRUPTION, Measurement, Outcome
+from grb.evaluator.measurement import CORRUPTION, Measurement
 from grb.pipeline.edit_budget import check_edit
 from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.job import Job
 from grb.pipeline.measure import attack_info, defense_info
-from grb.pipeline.outcome_checks import check_outcome, packed_bits
+from grb.pipeline.outcome_checks import check_outcome, packed_bits, read_outcome
 from grb.pipeline.record import FILE, NOT_COMPUTED, SUBMISSION, Record, is_key, without_clocks
 from grb.pipeline.spec import digest
 from grb.pipeline.study import StudyInfo
@@ -62,6 +63,9 @@ class DerivedChecks:
         self.read, self.locate = read, locate
         self._victims: dict[str, dict[str, Any] | None] = {}
         self._attacks: dict[tuple[str, bool], dict[str, Any] | None] = {}
+        self._sources: dict[str, str | None] = {}
+        self._checked: dict[str, tuple[str, str]] = {}
+        self._studies: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._clean: dict[str, dict[str, tuple[int, int]]] = {}
         self._poisoned: dict[str, bool] = {}
         self._entries: dict[tuple[str, ...], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -70,6 +74,7 @@ class DerivedChecks:
 
     def check(self, record: Record) -> list[str]:
         """Return one sentence for every contradiction in a record; none if it is consistent."""
+        self._checked[record.key] = sys.intern(record.job.kind), sys.intern(record.job.data.fingerprint)
         if record.job.spec.name == SUBMISSION:
             identity = entry_identity(record.job)
             self._entries[identity][record.job.version].append(record.key)
@@ -88,7 +93,7 @@ class DerivedChecks:
             return [f"it is not what a {record.job.kind} gives ({' '.join(reason.split())[:120]})"]
 
     def disagreements(self) -> Iterator[tuple[str, str]]:
-        """Yield key and sentence of every record that says something of its dataset that most others do not say."""
+        """Yield key and sentence of every record that contradicts most of its kind."""
         for (what, *_), values in self._facts.items():
             if len(values) < 2:
                 continue
@@ -99,9 +104,13 @@ class DerivedChecks:
                     for key in keys:
                         yield (
                             key,
-                            f"its {what} is {text[:80]}, but record {other} of the same dataset says {usual[:80]}",
+                            f"its {what} is {text[:80]}, but record {other} of the same kind says {usual[:80]}",
                         )
 
+        for study, (fingerprint, scores) in self._studies.items():
+            for key in scores:  # those that are planned are not there yet
+                if self._checked.get(key, ("score", fingerprint)) != ("score", fingerprint):
+                    yield study, f"it names record {key[:12]}, which is no score on its dataset"
         for versions in self._entries.values():
             for keys in versions.values():
                 for key in keys[1:]:
@@ -151,7 +160,7 @@ class DerivedChecks:
         wanted = {metric, *job.extra.get("metrics", ())}
         clean = self._clean_bits(job) if job.data.chain else None
         for name, values in outcomes.items():
-            outcome = serial.from_dict(Outcome, values, "an outcome")
+            outcome = read_outcome(values)
             if outcome.values.keys() != wanted:
                 yield f"its metrics are {', '.join(sorted(outcome.values))}, but {', '.join(sorted(wanted))} were asked for"
             bits = packed_bits(outcome.correct, outcome.targets)
@@ -176,11 +185,13 @@ class DerivedChecks:
             if found is not None:
                 yield "it names an attack, but its job is on the clean graph"
             return
-        record = self._get(attack)
-        white_box = record is not None and record.job.inputs.get("surrogate") == victim
+        if attack not in self._sources:
+            record = self._get(attack)
+            self._sources[attack] = None if record is None else record.job.inputs.get("surrogate", "")
+        white_box = self._sources[attack] == victim
         if (attack, white_box) not in self._attacks:
-            owner = self._get(victim)
-            described = None if record is None or owner is None else attack_info(job, owner, self.read)
+            owner = None if self._sources[attack] is None else self._get(victim)
+            described = None if owner is None else attack_info(job, owner, self.read)
             self._attacks[attack, white_box] = None if described is None else serial.to_dict(described)
         yield from _differences("attack", self._attacks[attack, white_box], found)
 
@@ -225,7 +236,9 @@ class DerivedChecks:
         if isinstance(planned, Mapping):
             told = {**planned, **planned.get("params", {})}
             for name, value in result["settings"].items():
-                if name in told and told[name] != value:
+                if name not in told:  # at its default, which jobs leave out and which all of them share
+                    self._agree(record, f"default of {name}", (planned.get("type"),), value)
+                elif told[name] != value:
                     yield f"its setting {name} is {_short(value)}, but its job says {_short(told[name])}"
 
     def _check_attack(self, record: Record) -> Iterator[str]:
@@ -262,10 +275,7 @@ class DerivedChecks:
         self._agree_on_dataset(record, serial.to_dict(info.dataset))
         for name, there in _OF_RECIPE.items() if info.recipe else ():
             yield from _differences(name, info.recipe[there], serial.to_dict(getattr(info, name)))
-        for key in scores:
-            other = self._get(key)
-            if other is not None and (other.job.kind, other.job.data.fingerprint) != ("score", job.data.fingerprint):
-                yield f"it names record {key[:12]}, which is no score on its dataset"
+        self._studies[record.key] = job.data.fingerprint, scores
 
 
 _MEASUREMENT = frozenset({"format", *Measurement.__dataclass_fields__})

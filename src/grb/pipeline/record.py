@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 from grb.errors import DataError, IntegrityError
 from grb.pipeline.job import Job
-from grb.pipeline.spec import digest
+from grb.pipeline.spec import canonical_json, digest
 
 FORMAT = 2
 # name of the spec of a job that nobody computed: its artefact was submitted
@@ -62,9 +63,13 @@ class Record:
         try:
             values = _DECODER.decode(data.decode())
             written = values.pop("sha256", None)
-            found = digest(values)  # refuses infinite numbers as well
+            # the canonical text in three parts, because that of the job is hashed once more; refuses infinite numbers as well
+            job = canonical_json(values["job"])
+            before = canonical_json({name: value for name, value in values.items() if name < "job"})
+            after = canonical_json({name: value for name, value in values.items() if name > "job"})
+            found = _sha256(f'{before[:-1]},"job":{job},{after[1:]}')
             record = cls(**_parsed(values))
-            of_key = record.key == key == digest(values["job"]) and values["job"] == record.job.plain()
+            of_key = record.key == key == _sha256(job)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise IntegrityError(f"record {source} is damaged ({str(error)[:80]}); remove it and run again") from None
         if not of_key:
@@ -75,6 +80,10 @@ class Record:
             raise IntegrityError(f"record {source} was changed after it was written; remove it and run again")
         vars(record.job)["key"] = key  # the cached property: it need not be hashed again
         return record
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _objects(values: Any) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -69,18 +68,13 @@ class _Dry(Store):
         raise AssertionError("a rerun writes nothing")
 
 
-def fresh_seed() -> int:
-    """Return a random seed that nobody could know when the records were written."""
-    return secrets.randbelow(2**31)
-
-
 def choose(store: Store, count: int, *, seed: int) -> list[str]:
     """Return the keys of random scores, without repetition; a sample that a forger could predict proves nothing.
 
     Args:
         store: The store.
         count: Number of scores; all if there are fewer.
-        seed: Random seed of the sample; :func:`fresh_seed` gives one that nobody could know.
+        seed: Random seed of the sample; take one that nobody could know when the records were written.
     """
     scores = [record.key for record in store.records() if record.job.kind == "score"]
     order = torch.randperm(len(scores), generator=torch.Generator().manual_seed(seed)).tolist()
