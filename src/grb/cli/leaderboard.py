@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Difficulty, Json, Output, Recipes, StoreArgument, check_directory, store_at
+from grb.cli.options import (
+    Difficulty,
+    Json,
+    Output,
+    Recipes,
+    StoreArgument,
+    check_directory,
+    expect_many_records,
+    store_at,
+)
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -144,6 +153,7 @@ def boards_at(source: Path | None, recipes: Sequence[str] | None, keys: Sequence
 
     if source is not None and not source.exists():
         raise DataError(f"no store at {source}; `grb reproduce synth-cora --store {source}` makes one")
+    expect_many_records()
     trusted = []
     if keys:
         from grb.pipeline.attestation import read_public_key

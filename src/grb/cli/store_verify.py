@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, store_at, use_machine
+from grb.cli.options import Json, expect_many_records, store_at, use_machine
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ def existing_store(path: Path | None) -> Store:
     """Return a store to look into; a path without one is refused."""
     if path is not None and not path.is_dir():
         raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
+    expect_many_records()
     return store_at(path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -220,29 +221,41 @@ class Measurement:
             raise DataError(f"this is not {what}")
         if shared is None:
             return serial.from_dict(cls, given, what)
-        parts = {
-            name: _read_shared(kind, given.pop(name), what, shared) for name, kind in _PARTS.items() if name in given
-        }
-        read = serial.from_dict(_Rest, given, what)
-        missing = [name for name in _PARTS if name not in parts]
-        if missing:
-            raise DataError(f"this is not {what} (no field '{missing[0]}')")
-        return cls(**parts, **{name: getattr(read, name) for name in read.__dataclass_fields__})
+        outcomes = given.get("outcomes")
+        if not (_PARTS.keys() <= given.keys() and isinstance(outcomes, dict)):
+            return serial.from_dict(cls, given, what)  # says what is wrong
+        for name, kind in _PARTS.items():
+            given[name] = _read_shared(kind, given[name], what, shared)
+        given["outcomes"] = {str(name): read_outcome(each) for name, each in outcomes.items()}
+        own = [(name, value) for name, value in given.items() if name not in _SHARED]
+        known = (cls, repr(own))
+        if known not in shared:  # the rest is the same in most of them
+            serial.from_dict(cls, {**_NOTHING, **dict(own)}, what)
+            shared[known] = True
+        return cls(**given)
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """The fields of a measurement that are its own."""
+_TYPES = {"values": dict, "changed": float, "targets": int, "correct": str, "invalid": int}
+_NOTHING: dict[str, Any] = {
+    "dataset": {"name": "", "reference": "", "fingerprint": ""},
+    "defense": {"method": {"name": ""}},
+    "attack": None,
+    "outcomes": {},
+}
 
-    outcomes: Mapping[str, Outcome]
-    metric: str = "accuracy"
-    objective: Objective = "evasion"
-    study: str = ""
-    threads: Count = 1
-    device: str = "cpu"
+
+def read_outcome(values: Any) -> Outcome:
+    """Read an outcome as :func:`grb.serial.from_dict` does, at once where every value has its usual type."""
+    usual = isinstance(values, dict) and {name: type(value) for name, value in values.items()} == _TYPES
+    if usual and {*map(type, values["values"].values())} == {float} and min(values["targets"], values["invalid"]) >= 0:
+        made = Outcome(**values)
+        if 0 <= made.changed <= 1 and all(map(math.isfinite, made.values.values())):
+            return made
+    return serial.from_dict(Outcome, values, "an outcome")
 
 
 _PARTS: dict[str, Any] = {"dataset": DatasetInfo, "defense": DefenseInfo, "attack": AttackInfo}
+_SHARED = frozenset(_NOTHING)
 
 
 def _read_shared(kind: Any, values: Any, what: str, shared: dict[Any, Any]) -> Any:

@@ -15,12 +15,12 @@ from typing import Any
 
 from grb import serial
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.evaluator.measurement import CORRUPTION, Measurement
+from grb.evaluator.measurement import CORRUPTION, Measurement, read_outcome
 from grb.pipeline.edit_budget import check_edit
 from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.job import Job
 from grb.pipeline.measure import attack_info, defense_info
-from grb.pipeline.outcome_checks import check_outcome, packed_bits, read_outcome
+from grb.pipeline.outcome_checks import check_outcome, packed_bits
 from grb.pipeline.record import FILE, NOT_COMPUTED, SUBMISSION, Record, is_key, without_clocks
 from grb.pipeline.spec import digest
 from grb.pipeline.study import StudyInfo

@@ -5,27 +5,12 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
-from grb import serial
 from grb.errors import IntegrityError
 from grb.evaluator.measurement import Outcome
 
 # more targets than any test set has; bits of more are not expanded
 MAX_TARGETS = 2**27
-
-
-_TYPES = {"values": dict, "changed": float, "targets": int, "correct": str, "invalid": int}
-
-
-def read_outcome(values: Any) -> Outcome:
-    """Read an outcome as :func:`grb.serial.from_dict` does, at once where every value has its usual type."""
-    usual = isinstance(values, dict) and {name: type(value) for name, value in values.items()} == _TYPES
-    if usual and {*map(type, values["values"].values())} == {float} and min(values["targets"], values["invalid"]) >= 0:
-        made = Outcome(**values)
-        if 0 <= made.changed <= 1:
-            return made
-    return serial.from_dict(Outcome, values, "an outcome")
 
 
 def packed_bits(text: str, targets: int) -> int:
