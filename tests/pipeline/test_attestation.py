@@ -21,7 +21,7 @@ from pipeline.parts import copied, of_kind
 pytest.importorskip("securesystemslib")
 pytest.importorskip("cryptography")
 
-from grb.pipeline.attestation import (  # noqa: E402
+from grb.pipeline.attestation import (
     FOLDER,
     add_attestation,
     attestations,
@@ -268,7 +268,9 @@ def test_reading_attestations_needs_no_library(own: Store, key: Path) -> None:
         f"found = verify_attestations(Store({str(own.path)!r}), []); "
         "print(len(found.unknown), {'torch', 'securesystemslib', 'cryptography'} & set(sys.modules))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1 set()\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1 set()\n"
+    )
 
 
 def test_an_envelope_says_what_it_says(own: Store, key: Path) -> None:
