@@ -132,7 +132,9 @@ def main() -> None:
             fill(store, arguments.records)
         for name, given in commands(store.path):
             code, cpu, megabytes = _measured([sys.executable, "-m", "grb", *given])
-            row(command=name, records=sum(1 for _ in store.keys()), cpu_seconds=cpu, megabytes=megabytes, exit_code=code)  # noqa: SIM118
+            row(
+                command=name, records=sum(1 for _ in store.keys()), cpu_seconds=cpu, megabytes=megabytes, exit_code=code
+            )  # noqa: SIM118
 
 
 _MEASURE = """
