@@ -15,7 +15,6 @@ from grb.errors import DataError, IntegrityError
 from grb.pipeline import Store, Study
 from grb.pipeline.bundle import merge, opened, pack
 from grb.pipeline.results import boards
-from grb.pipeline.store import Problem
 from pipeline.parts import copied, of_kind
 
 pytest.importorskip("securesystemslib")
@@ -168,14 +167,13 @@ def test_an_unknown_key_vouches_for_nothing(own: Store, key: Path, tmp_path: Pat
     assert {found.signer_of(each) for each in own.keys()} == {"unverified"}  # noqa: SIM118
 
 
-def _changed(own: Store, change: Any) -> list[Problem]:
+def _changed(own: Store, change: Any) -> None:
     """Another envelope in place of the one of the store, under its right name."""
     ((name, data),) = attestations(own)
     envelope = json.loads(data)
     change(envelope)
     (own.path / FOLDER / f"{name}.json").unlink()
     add_attestation(own, json.dumps(envelope).encode())
-    return list(attestations(own)) and []
 
 
 def test_a_statement_that_nobody_signed_does_not_hold(own: Store, key: Path, public: Any) -> None:

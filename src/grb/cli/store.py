@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,7 +59,7 @@ def ls(
         return
     if kind is None:
         counts: Counter[tuple[str, str]] = Counter()
-        seconds: Counter[tuple[str, str]] = Counter()
+        seconds: dict[tuple[str, str], float] = defaultdict(float)
         for record in records:  # one at a time: a store may have more of them than fit into memory
             name = record.job.data.dataset, record.job.kind
             counts[name] += 1
