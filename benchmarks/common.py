@@ -15,11 +15,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import torch
+from scalable import SIZES, named_graph
 from torch import nn
 
 from grb.dataset.dataset import Dataset
 from grb.dataset.registry import home
-from grb.dataset.scalable import SIZES, named_graph
 from grb.graph import Graph, adjacency_from_csr
 from grb.graph.files import read_npz, write_npz
 from grb.graph.memory import keep_memory

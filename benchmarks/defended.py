@@ -1,7 +1,7 @@
 """What do layer norm, adversarial training and the other defenses gain on grb-cora under transferred injection attacks?
 
     grb run defenses-grb-cora --store STORE
-    grb store export STORE --recipe defenses-grb-cora -o docs/results/defenses-grb-cora.csv
+    grb store copy STORE docs/results/defenses-grb-cora.csv --recipe defenses-grb-cora
     python benchmarks/defended.py
 
 The first two make the records (ten trainings of every defense, ten surrogates, FGSM, PGD and TDGIA on the full test set with

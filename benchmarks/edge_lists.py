@@ -14,7 +14,7 @@ import numpy as np
 from common import best, row
 
 from grb.dataset import folder
-from grb.dataset.choices import prepare
+from grb.dataset.cleaning import clean
 from grb.dataset.report import report
 
 NODES, EDGES, REPEATS = 100_000, 1_000_000, 3
@@ -32,15 +32,15 @@ def main() -> None:
     for kind, prefix in (("numbers", ""), ("names", "node")):
         with tempfile.TemporaryDirectory() as name:
             write(Path(name), prefix)
-            given = folder.from_csv(name)
+            raw = folder.from_csv(name)
             read = best(lambda name=name: folder.from_csv(name), REPEATS, cpu=True)
-        made = prepare(given)
+        cleaned = clean(raw)
         row(
             nodes=kind,
             edges=EDGES,
             read_s=round(read, 2),
-            make_s=round(best(lambda given=given: prepare(given), REPEATS, cpu=True), 2),
-            report_s=round(best(lambda made=made: report(made), REPEATS, cpu=True), 2),
+            make_s=round(best(lambda raw=raw: clean(raw), REPEATS, cpu=True), 2),
+            report_s=round(best(lambda cleaned=cleaned: report(cleaned), REPEATS, cpu=True), 2),
         )
 
 

@@ -1,8 +1,8 @@
 """How much accuracy do GIN, GCN and a bag of nodes lose on MUTAG and PROTEINS when every test graph is attacked?
 
     grb run mutag-modification --store STORE        # and mutag-injection, proteins-modification, proteins-injection
-    grb store export STORE --recipe mutag-modification -o docs/results/graphs-mutag.csv
-    grb store export STORE --recipe mutag-injection -o docs/results/graphs-mutag-injection.csv
+    grb store copy STORE docs/results/graphs-mutag.csv --recipe mutag-modification
+    grb store copy STORE docs/results/graphs-mutag-injection.csv --recipe mutag-injection
     python benchmarks/graphs.py
 
 The first make the records (ten folds, one training of every model on each, limits per graph); the last prints the tables of

@@ -27,8 +27,8 @@ RATIO = 0.05
 SETTINGS: dict[str, dict[str, object]] = {
     "rnd-edges": {},
     "dice": {},
-    "pr-bcd": {"n_epoch": 60, "search_space_size": 200_000},
-    "gr-bcd": {"n_epoch": 60, "search_space_size": 200_000},
+    "pr-bcd": {"steps": 60, "search_space_size": 200_000},
+    "gr-bcd": {"steps": 60, "search_space_size": 200_000},
     "fga": {"refresh": 8},
 }
 ATTACKS = {

@@ -109,8 +109,8 @@ def main() -> None:
     if arguments.store is None:
         boards = [made_up(arguments.defenses, arguments.attacks, arguments.repeats)]
     else:
-        from grb.leaderboard.boards import boards_of
         from grb.pipeline import Store
+        from grb.pipeline import boards as boards_of
 
         boards = boards_of(Store(arguments.store))
     for board in boards:

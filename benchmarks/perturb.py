@@ -18,8 +18,8 @@ import networkx as nx
 import numpy as np
 import torch
 from common import best, row
+from scalable import scale_graph
 
-from grb.dataset.scalable import scale_graph
 from grb.graph import Graph, adjacency_from_csr, adjacency_from_edges
 from grb.perturb import FiedlerFrag, Frag, FullyConn, HighPass, LowPass, MidPass, RandRewire
 

@@ -20,7 +20,7 @@ import torch
 from common import row
 
 from grb.errors import MissingDataset
-from grb.pipeline import Job, Limits, Store, Study, board, plan_study, read_recipe, run
+from grb.pipeline import Job, Limits, Store, Study, build_board, plan_study, read_recipe, run
 from grb.pipeline.bundle import merge
 from grb.pipeline.recipe import parse_recipe
 from grb.pipeline.worker import Worker
@@ -101,7 +101,7 @@ def overhead(study: Study, folder: Path, workers: int, cluster: str | None = Non
     )
     if workers and not cluster:
         start = time.perf_counter()
-        board(study, store)
+        build_board(study, store)
         row(question="board", jobs=len(scores), seconds=time.perf_counter() - start)
 
 

@@ -1,4 +1,4 @@
-"""From two CSV files to an attack: read them, look at what is wrong with them, choose, train, attack."""
+"""From two CSV files to an attack: read them, report what is wrong with them, clean, train, attack."""
 
 import tempfile
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 import grb
-from grb.dataset import Choices, own
-from grb.dataset.choices import prepare
+from grb.dataset import CleaningOptions, Dataset
+from grb.dataset.cleaning import clean
+from grb.dataset.load import read_raw
 from grb.dataset.report import report
 
 
@@ -25,12 +26,12 @@ def write_files(folder: Path) -> None:
     (folder / "nodes.csv").write_text("\n".join(["id,height,age,label", *rows]))
 
 
-with tempfile.TemporaryDirectory() as place:
-    write_files(Path(place))
-    found = prepare(own.given(place), Choices(components="largest", feat_norm="arctan"))
-for problem in report(found).problems:
+with tempfile.TemporaryDirectory() as folder:
+    write_files(Path(folder))
+    cleaned = clean(read_raw(folder), CleaningOptions(components="largest", feat_norm="arctan"))
+for problem in report(cleaned).problems:
     print(f"{problem.what}: {problem.option}={problem.choice} (or {', '.join(problem.others)})")
-dataset = found.dataset  # grb.load_dataset(place) makes the same with the default choices
+dataset = Dataset.from_raw(cleaned.arrays)  # grb.load_dataset(folder) makes the same with the default options
 model = grb.train("gcn", dataset, epochs=60, hidden_features=[16])
 result = grb.run_attack(
     "pgd", model, dataset, iterations=50

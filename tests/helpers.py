@@ -22,6 +22,11 @@ needs_grb_cora = pytest.mark.skipif(
     reason="needs the true grb-cora: no root of GRB_DATA holds GRB/grb-cora",
 )
 
+needs_kddcup = pytest.mark.skipif(
+    find_dataset("KDDCup2020") is None,
+    reason="needs the submissions to KDD Cup 2020: no root of GRB_DATA holds KDDCup2020",
+)
+
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
 

@@ -87,6 +87,7 @@ def made_board(
         for defense in defenses
         for difficulty in difficulties
     }
+    table |= {(CLEAN, defense, difficulty): (80.0, 0.5) for defense in defenses for difficulty in difficulties}
     board = board_from_runs(
         rows,
         dataset=dataset,

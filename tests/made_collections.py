@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from grb.dataset import Dataset
-from grb.dataset.scheme import Folds
+from grb.dataset.splits import Folds
 from grb.graph import Graph, adjacency_from_edges
 
 

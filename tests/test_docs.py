@@ -83,7 +83,7 @@ def test_commands_of_the_first_page_run_in_their_order(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one worker: starting another costs more than it saves
     lines = shell_lines(ROOT / "docs/start.md")
     assert [line.split()[1] for line in lines] == (
-        ["doctor", "ls", "train", "attack", "eval", "plan", "reproduce", "leaderboard", "store"]
+        ["doctor", "ls", "train", "attack", "eval", "run", "reproduce", "leaderboard", "store"]
     )
     for line in lines:
         done = CliRunner().invoke(app, re.sub(r"\s#\s.*", "", line).split()[1:])

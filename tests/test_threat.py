@@ -12,10 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grb
 from grb.catalogue import preset
 from grb.errors import BudgetError, DataError, UnknownName
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
-from grb.threat import TOLERANCE, Change, Injection, Modification, injected_degrees, injection_table, threat_from_dict
+from grb.threat import Change, Injection, Modification, injected_degrees, injection_table, threat_from_dict
+from helpers import needs_grb_cora
 
 N, D = 6, 2
 FREE = Injection(nodes=2, edges_per_node=3, feature_range=(-0.5, 0.9))
@@ -131,15 +133,30 @@ def test_duplicates_self_loops_and_unknown_ids_make_no_edit() -> None:
             edit(pairs, new=2)
 
 
-@pytest.mark.parametrize("limit", [0.9, 0.94, 1.0, 100.3, 12345.678])
-def test_a_feature_clipped_to_the_limit_is_allowed(limit: float) -> None:
-    """float32 rounds 100.3 to 100.30000305, which is above it by more than 1e-6."""
+@pytest.mark.parametrize("limit", [1e-30, 1e-7, 0.1, 0.9, 0.94, 1.0, 100.3, 12345.678])
+def test_a_range_is_exact_once_it_is_rounded_as_features_are(limit: float) -> None:
+    """float32 rounds 100.3 to 100.30000305: that is kept, the next number is not."""
     threat = Injection(1, 1, (-limit, limit))
-    for side in (-math.inf, math.inf):
-        threat.check(ring(), edit(new=rows(side).clamp(*threat.feature_range)))
-    for beyond in (limit + 3 * TOLERANCE * max(1.0, limit), -limit - 3 * TOLERANCE * max(1.0, limit)):
+    end = np.float32(limit)
+    beyond = float(np.nextafter(end, np.float32(np.inf)))
+    for sign in (-1, 1):
+        threat.check(ring(), edit(new=rows(sign * math.inf).clamp(*threat.feature_range)))
+        threat.check(ring(), edit(new=rows(sign * float(end))))
         with pytest.raises(BudgetError, match="an injected feature is"):
-            threat.check(ring(), edit(new=rows(beyond)))
+            threat.check(ring(), edit(new=rows(sign * beyond)))
+
+
+def test_a_narrow_range_forgives_nothing() -> None:
+    threat = Injection(1, 1, (0.0, 1e-7))
+    with pytest.raises(
+        BudgetError, match="an injected feature is 1.08999996e-06, but the threat model allows 0 to 1e-07"
+    ):
+        threat.check(ring(), edit(new=rows(1.09e-6)))
+    with pytest.raises(BudgetError, match="an injected feature is -9.99999996e-13"):
+        threat.check(ring(), edit(new=rows(-1e-12)))
+    changed = Modification(edges=0, feature_nodes=1, feature_range=(0.0, 1e-7))
+    with pytest.raises(BudgetError, match="a changed feature is 1.0"):
+        changed.check(ring(), GraphEdit(6, set_ids=torch.tensor([0]), set_x=rows(1.01e-7)))
 
 
 @pytest.mark.parametrize(
@@ -196,6 +213,33 @@ def test_preset_names() -> None:
         Injection.preset("grb-corra", "full")
     with pytest.raises(UnknownName, match="Allowed: easy, medium, hard, full"):
         Injection.preset("grb-cora", "impossible")
+
+
+def test_a_dataset_at_hand_has_the_range_of_its_own_features() -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    low, high = dataset.feature_range
+    own, printed = Injection.preset(dataset, "full"), Injection.preset(dataset, "full", features="paper")
+    assert own.feature_range == (low, high) != (-0.9, 0.9) and own == Injection.preset(dataset, "full", features="data")
+    assert printed == Injection.preset("synth-tiny", "full") == Injection(9, 5, (-0.9, 0.9))
+    assert (own.nodes, own.edges_per_node) == (9, 5)
+    with pytest.raises(DataError, match="features='data' needs a dataset, but got the name 'synth-tiny'"):
+        Injection.preset("synth-tiny", "full", features="data")
+    with pytest.raises(DataError, match="features is 'mine', but 'data' or 'paper' is needed"):
+        Injection.preset(dataset, "full", features="mine")  # type: ignore[arg-type]
+
+
+@needs_grb_cora
+def test_injections_with_the_range_of_grb_cora_itself_are_legal() -> None:
+    """Table 12 prints two decimals, which the features of grb-cora exceed at both ends."""
+    dataset = grb.load_dataset("grb-cora")
+    low, high = dataset.feature_range
+    assert (low, high) == pytest.approx((-0.9406, 0.9430), abs=5e-5)
+    assert isinstance(dataset.graph.x, torch.Tensor)
+    extremes = torch.stack([dataset.graph.x.min(0).values, dataset.graph.x.max(0).values])
+    made = GraphEdit(dataset.graph.n, new_x=extremes)
+    assert Injection.preset(dataset, "full").check(dataset.graph, made)["nodes"] == 2
+    with pytest.raises(BudgetError, match="an injected feature is -0.94056803, but the threat model allows -0.94 to"):
+        Injection.preset(dataset, "full", features="paper").check(dataset.graph, made)
 
 
 def test_limits_of_other_datasets_are_inferred_as_on_grb_cora() -> None:
@@ -371,7 +415,7 @@ def injection_excess(graph: Graph, made: GraphEdit, threat: Injection) -> bool:
         any(u < graph.n and v < graph.n for u, v in pairs)
         or made.num_new > threat.nodes
         or any(sum(node in pair for pair in pairs) > threat.edges_per_node for node in range(graph.n, made.n_after))
-        or any(not low - 1e-6 <= value <= high + 1e-6 for value in values)
+        or any(not np.float32(low) <= value <= np.float32(high) for value in values)
     )
 
 

@@ -27,6 +27,10 @@ PACKAGES = (
     "metric",
     "graph",
     "catalogue",
+    "names",
+    "entries",
+    "serial",
+    "atomic",
     "errors",
 )
 

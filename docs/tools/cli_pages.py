@@ -28,7 +28,8 @@ CODES = """
 | 130 | interrupted |
 
 Results go to stdout, everything else to stderr. `--json` makes stdout JSON, for every verb. `--debug`, anywhere on the line,
-or `GRB_DEBUG=1` shows the traceback behind a refusal.
+or `GRB_DEBUG=1` shows the traceback behind a refusal. `--data-dir DIR`, anywhere on the line, is searched for datasets before
+`GRB_DATA`. `grb reproduce` is `grb run` under the paper's word.
 """
 
 
@@ -43,14 +44,16 @@ def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
         return
     for word, each in below.items():
+        if getattr(each, "hidden", False):
+            continue  # an old spelling that names the new one
         yield from _walk(f"{name} {word}", each)
 
 
 def examples(command: Any) -> list[str]:
     """The examples of a verb's help, without the remarks behind them.
 
-    >>> examples(dict(verbs())["grb store gc"])
-    ['grb store gc results --dry-run']
+    >>> examples(dict(verbs())["grb doctor"])
+    ['grb doctor', 'grb doctor --json > machine.json']
     """
     found = re.findall(r"^ *(?:.*\$\()?(grb [^)\n]*)", command.help or "", re.MULTILINE)
     return [re.split(r"\s{2,}", line)[0] for line in found]

@@ -226,6 +226,7 @@ def load_model(
     if store is None:
         return checkpoint.load_model(source)
     from grb.model.build import settings
+    from grb.pipeline.record import NOT_COMPUTED
     from grb.pipeline.store import Store
 
     name, slash, defense = str(source).partition("/")
@@ -233,7 +234,11 @@ def load_model(
         raise DataError(f"'{source}' is no entry of a store; 'dataset/defense' is needed, for instance grb-cora/gat+at")
     wanted = settings(defense, name).model
     place = Store(store)
-    fits = [record for record in place.records() if record.job.kind == "fit" and record.job.data.dataset == name]
+    fits = [
+        record
+        for record in place.records()
+        if record.job.kind == "fit" and record.job.data.dataset == name and record.job.spec.name not in NOT_COMPUTED
+    ]
     found = [record for record in fits if settings(record.job.spec.name, name).model == wanted]
     chosen = [record for record in found if record.job.seed == seed]
     if not chosen:

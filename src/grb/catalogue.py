@@ -17,7 +17,18 @@ from grb.entries import DEFENDED, KINDS, Entry, entries, find, kinds
 from grb.errors import DataError, GRBError
 from grb.names import ModelName, is_import_path, perturbation_parts, unknown_name
 
-__all__ = ["KINDS", "Entry", "canonical", "entries", "entry", "is_third_party", "kinds", "preset", "resolve"]
+__all__ = [
+    "KINDS",
+    "Entry",
+    "canonical",
+    "entries",
+    "entry",
+    "is_third_party",
+    "kinds",
+    "preset",
+    "resolve",
+    "spelling",
+]
 
 _POOLED = "grb.model.pooled:pooled"
 
@@ -31,6 +42,11 @@ def canonical(kind: str, name: str) -> str:
     if composed is None or composed.has_training_options or composed.has_import_path:
         raise unknown_name(kind, str(name))
     return composed.architecture
+
+
+def spelling(kind: str, name: str) -> str:
+    """The catalogue's spelling of a name or alias; an import path stays as it is."""
+    return name if is_import_path(name) else canonical(kind, name)
 
 
 def entry(kind: str, name: str) -> Entry:

@@ -39,7 +39,6 @@ class Entry:
 
 
 _GRB = "grb.dataset.dataset:Dataset"
-_EXTERNAL = "grb.dataset.external:load"
 # datasets of the taxonomy paper and of OGB, read from raw files; graphs to classify, then nodes to classify
 _GRAPHS = {
     "enzymes": "protein tertiary structures, 6 classes of enzymes",
@@ -125,8 +124,8 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "reddit-rebuilt": Entry(
             _GRB, "public source of grb-reddit under our own split; not GRB's files", group="nodes"
         ),
-        **{name: Entry(_EXTERNAL, summary, group="graphs") for name, summary in _GRAPHS.items()},
-        **{name: Entry(_EXTERNAL, summary, group="nodes") for name, summary in _NODES.items()},
+        **{name: Entry(_GRB, summary, group="graphs") for name, summary in _GRAPHS.items()},
+        **{name: Entry(_GRB, summary, group="nodes") for name, summary in _NODES.items()},
     },
     "model": {
         "gcn": Entry("grb.model.torch.gcn:GCN", "graph convolutional network (Kipf and Welling 2017)"),

@@ -30,6 +30,7 @@ class MissingDataset(DataError):
         super().__init__(" ".join(part for part in (what, why, advice) if part))
 
     def because(self, why: str) -> MissingDataset:
+        """The same refusal with the reason for which the dataset could not be had."""
         return MissingDataset(self.what, self.advice, why)
 
 

@@ -63,6 +63,19 @@ def from_dict(cls: type[Value], values: Any, what: str) -> Value:
     return found
 
 
+def to_versioned(value: Any, version: int) -> dict[str, Any]:
+    """As :func:`to_dict`, with the version of the format in front."""
+    return {"format": version, **to_dict(value)}
+
+
+def from_versioned(cls: type[Value], values: Any, version: int, what: str) -> Value:
+    """Back from :func:`to_versioned`; another version is refused."""
+    given = dict(values) if isinstance(values, Mapping) else {}
+    if given.pop("format", None) != version:
+        raise DataError(f"this is not {what} of format {version}")
+    return from_dict(cls, given, f"{what} of format {version}")
+
+
 @cache
 def _reader(kind: Any) -> Reader:
     """The function that reads values of one type; made once per type."""

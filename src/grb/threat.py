@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from grb.catalogue import preset
 from grb.errors import BudgetError, DataError, UnknownName
@@ -19,14 +19,37 @@ if TYPE_CHECKING:  # a board shows threat models without torch
 
     from grb.graph import Graph, GraphEdit
 
-# float32 rounds 0.94 to 0.93999999762; a limit is kept if it is kept up to this (relative to limits above one)
-TOLERANCE = 1e-6
 # grb-cora's row of Table 12, for datasets without one: injected nodes per target, edges per injected node
 INFERRED_NODES, INFERRED_EDGES = 0.075, 20
+FeatureLimits = Literal["data", "paper"]
+
+
+class HasFeatures(Protocol):
+    """A dataset, as far as its limits depend on it."""
+
+    name: str
+
+    @property
+    def feature_range(self) -> tuple[float, float]:
+        """Smallest and largest feature."""
+
+
+class _Limits:
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, read back by :func:`threat_from_dict`: a new limit without effect changes no record."""
+        values: dict[str, Any] = {"kind": type(self).__name__.lower()}
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if each.default is MISSING or value != each.default:
+                values[each.name] = value
+        for name, order in (("feature_range", list), ("allow", sorted)):
+            if values.get(name) is not None:
+                values[name] = order(values[name])
+        return values
 
 
 @dataclass(frozen=True)
-class Injection:
+class Injection(_Limits):
     """Append nodes with edges and features of the attacker's choice; the original graph stays as it is.
 
     Args:
@@ -51,12 +74,27 @@ class Injection:
         _check_limits(self.feature_range)
 
     @classmethod
-    def preset(cls, dataset: str, mode: str) -> Injection:
-        """The limits of the GRB paper's Table 12 for a dataset and a difficulty; synth-cora has those of grb-cora."""
-        row = injection_table(dataset)
+    def preset(cls, dataset: str | HasFeatures, mode: str, *, features: FeatureLimits | None = None) -> Injection:
+        """The limits of the GRB paper's Table 12 for a dataset and a difficulty; synth-cora has those of grb-cora.
+
+        Args:
+            dataset: The dataset at hand, or its name.
+            mode: Difficulty.
+            features: ``data`` for the exact range of the dataset's features (default for a dataset), ``paper`` for the two
+                decimals that the table prints, which grb-cora's own features exceed (default for a name).
+        """
+        name = dataset if isinstance(dataset, str) else dataset.name
+        row = injection_table(name)
         if mode not in row["nodes"]:
             raise UnknownName("difficulty", mode, row["nodes"], advice=f"Allowed: {', '.join(row['nodes'])}.")
+        chosen = features or ("paper" if isinstance(dataset, str) else "data")
+        if chosen not in get_args(FeatureLimits):
+            raise DataError(f"features is {chosen!r}, but 'data' or 'paper' is needed")
         low, high = row["feature_range"]
+        if chosen == "data":
+            if isinstance(dataset, str):
+                raise DataError(f"features='data' needs a dataset, but got the name '{name}'; load the dataset first")
+            low, high = dataset.feature_range
         return cls(row["nodes"][mode], row["edges_per_node"], (low, high))
 
     @classmethod
@@ -71,10 +109,6 @@ class Injection:
         """
         nodes = max(math.floor(INFERRED_NODES * targets + 1e-9), min(targets, 1))
         return cls(nodes, min(INFERRED_EDGES, targets), feature_range)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, read back by :func:`threat_from_dict`."""
-        return _to_dict(self)
 
     def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
         """Refuse an edit beyond the limits, otherwise return the budget used; in a collection every graph has the limits.
@@ -118,7 +152,7 @@ Change = Literal["add", "drop"]
 
 
 @dataclass(frozen=True)
-class Modification:
+class Modification(_Limits):
     """Change edges among the original nodes and, if allowed, features of some of them.
 
     Args:
@@ -180,10 +214,6 @@ class Modification:
         # the small term makes 5 % of 100 edges 5 although the product may be a hair below
         return math.floor(self.edge_ratio * graph.num_edges + 1e-9)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, read back by :func:`threat_from_dict`."""
-        return _to_dict(self)
-
     def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
         """Refuse an edit beyond the limits, as :meth:`Injection.check` does; otherwise return the budget used."""
         if graph.ptr is not None:
@@ -193,9 +223,8 @@ class Modification:
             raise BudgetError(f"{edit.num_new} nodes are injected, but a modification may inject none")
         for kind, pairs in (("add", edit.add), ("drop", edit.drop)):
             if pairs.numel() and kind not in self.allow:
-                raise BudgetError(
-                    f"{pairs.shape[1]} edges: {kind}, but the threat model allows only {sorted(self.allow)}"
-                )
+                allowed = sorted(self.allow)
+                raise BudgetError(f"{pairs.shape[1]} edges: {kind}, but the threat model allows only {allowed}")
         _check_edges_exist(graph, edit)
         count, budget = edit.add.shape[1] + edit.drop.shape[1], self.budget(graph)
         if count > budget:
@@ -232,26 +261,14 @@ class Modification:
         over = (counts > limits).nonzero().flatten()
         if len(over):
             node = int(over[0])
-            raise BudgetError(
-                f"{int(counts[node])} edges of node {node} are changed, but its limit is {int(limits[node])}"
-            )
+            count, limit = int(counts[node]), int(limits[node])
+            raise BudgetError(f"{count} edges of node {node} are changed, but its limit is {limit}")
 
 
 Threat = Injection | Modification
+# what is used of a limit per node is the largest over all graphs of a collection, not the sum
+_MAXIMA = ("most_edges_per_node",)
 _KINDS: dict[str, type[Threat]] = {"injection": Injection, "modification": Modification}
-
-
-def _to_dict(threat: Threat) -> dict[str, Any]:
-    """The kind and all fields that are not at their default, so that a new limit without effect changes no record."""
-    values: dict[str, Any] = {"kind": type(threat).__name__.lower()}
-    for each in fields(threat):
-        value = getattr(threat, each.name)
-        if each.default is MISSING or value != each.default:
-            values[each.name] = value
-    for name, order in (("feature_range", list), ("allow", sorted)):
-        if values.get(name) is not None:
-            values[name] = order(values[name])
-    return values
 
 
 def threat_from_dict(values: Mapping[str, Any]) -> Threat:
@@ -308,7 +325,7 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
             raise BudgetError(f"in graph {number} of the collection {error}") from None
     nothing = threat.check(Graph(graph.adj, graph.x), GraphEdit(n=graph.n))
     spent: dict[str, float] = {
-        name: (max if name.startswith("most") else sum)([zero, *(each[name] for each in used)])
+        name: (max if name in _MAXIMA else sum)([zero, *(each[name] for each in used)])
         for name, zero in nothing.items()
     }
     return {"graphs": len(used), **spent, "most_edges_per_graph": max((each["edges"] for each in used), default=0)}
@@ -357,9 +374,8 @@ def _check_isolated(graph: Graph, edit: GraphEdit) -> None:
     before = graph.adj.degrees.long()
     isolated = ((before > 0) & (before - lost + gained == 0)).nonzero().flatten()
     if len(isolated):
-        raise BudgetError(
-            f"node {int(isolated[0])} loses all its neighbours, but the threat model has allow_isolate=False"
-        )
+        node = int(isolated[0])
+        raise BudgetError(f"node {node} loses all its neighbours, but the threat model has allow_isolate=False")
 
 
 def _check_limits(limits: tuple[float, float]) -> None:
@@ -369,16 +385,16 @@ def _check_limits(limits: tuple[float, float]) -> None:
 
 
 def _check_range(rows: Tensor, limits: tuple[float, float], what: str) -> None:
+    """Refuse a feature outside the limits as float32 holds them; nothing beyond that rounding is forgiven."""
+    import torch
+
     if not rows.numel():
         return
     if not rows.isfinite().all():
         raise BudgetError(f"{what} is NaN or infinite, but must be finite")
+    # features are float32, and so is what a clip to the limits gives: 0.94 is 0.93999999762 there
+    lowest, highest = (float(end) for end in torch.tensor(limits, dtype=torch.float32))
     low, high = float(rows.min()), float(rows.max())
-    lowest, highest = limits[0] - _slack(limits[0]), limits[1] + _slack(limits[1])
     if low < lowest or high > highest:
         bad = low if low < lowest else high
-        raise BudgetError(f"{what} is {bad:.9g}, but the threat model allows {limits[0]:g} to {limits[1]:g}")
-
-
-def _slack(limit: float) -> float:
-    return TOLERANCE * max(1.0, abs(limit))
+        raise BudgetError(f"{what} is {bad:.9g}, but the threat model allows {limits[0]:.9g} to {limits[1]:.9g}")

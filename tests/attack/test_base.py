@@ -1,15 +1,20 @@
-"""The papers' names of an attack's arguments."""
+"""The papers' names of an attack's arguments, and limits that no attack can raise."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+import torch
 
+from attack.contexts import random_graph, scene_of, view_of
+from grb.attack import AttackContext, run_attack
 from grb.attack.build import build_attack
 from grb.attack.injection import FGSM, PGD, TDGIA
 from grb.attack.modification import PRBCD, TopologyPGD
-from grb.errors import DataError
+from grb.errors import BudgetError, DataError
+from grb.graph import Graph, GraphEdit
+from grb.threat import Injection, Modification
 
 
 @pytest.mark.parametrize("maker", [FGSM, PGD, TDGIA, TopologyPGD, PRBCD])
@@ -23,3 +28,41 @@ def test_a_step_has_the_papers_name_too() -> None:
     assert FGSM(epsilon=0.5) == FGSM(step_size=0.5) == build_attack("fgsm", "none", epsilon=0.5)
     with pytest.raises(TypeError, match="epsilon"):
         PRBCD(epsilon=0.5)
+
+
+class Raising:
+    """Raises its own limit, in the frozen threat model that it was lent and in the context itself."""
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        wide = 100
+        if isinstance(context.threat, Injection):
+            object.__setattr__(context.threat, "nodes", wide)
+            object.__setattr__(context.injection, "feature_range", (-1e9, 1e9))
+            object.__setattr__(context, "threat", Injection(wide, wide, (-1e9, 1e9)))
+            rows = torch.full((wide, context.graph.num_features), 7.0)
+            return GraphEdit(context.graph.n, new_x=rows)
+        object.__setattr__(context.threat, "edges", wide)
+        return GraphEdit(context.graph.n, drop=context.graph.adj.edges()[:, :3])
+
+
+def test_an_attack_cannot_raise_its_own_limits() -> None:
+    context = scene_of(random_graph(12), [0, 1], None, nodes=9)
+    with pytest.raises(BudgetError, match="100 nodes are injected, but the threat model allows nodes=9"):
+        run_attack(Raising(), context, seed=0)
+    assert context.threat == Injection(9, 2, (-1.0, 1.0))
+
+
+def test_an_attack_cannot_raise_the_limits_of_a_modification() -> None:
+    threat = Modification(edges=2)
+    with pytest.raises(BudgetError, match="3 edges are changed, but the threat model allows 2"):
+        run_attack(Raising(), AttackContext(view_of(random_graph(12), [0]), threat), seed=0)
+    assert threat == Modification(edges=2)
+
+
+def test_an_attack_cannot_raise_the_limits_of_a_collection() -> None:
+    graph = random_graph(12)
+    many = Graph(graph.adj, graph.x, None, torch.tensor([0, 12]))
+    threat = Injection(1, 1, (-1.0, 1.0))
+    with pytest.raises(BudgetError, match="100 nodes are injected, but the threat model allows nodes=1"):
+        run_attack(Raising(), AttackContext(view_of(many, [0]), threat), seed=0)
+    assert threat == Injection(1, 1, (-1.0, 1.0))

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from grb.attack.build import build_attack
+from grb.attack.build import build_attack, default_threat_model, preset_name
 from grb.attack.injection import FGSM, RND, SPEIT, TDGIA
+from grb.dataset import load_dataset
 from grb.errors import DataError, UnknownName
+from grb.threat import Injection, Modification
 
 
 @pytest.mark.parametrize(
@@ -56,3 +58,22 @@ def test_unknown_names_are_refused() -> None:
 def test_limits_belong_to_the_threat_model() -> None:
     with pytest.raises(DataError, match=r"n_inject_max is a limit.*give threat=Injection"):
         build_attack("fgsm", "grb-cora", n_inject_max=3)
+
+
+def test_limits_are_known_by_the_preset_that_they_are() -> None:
+    dataset = load_dataset("synth-tiny")
+    for threat, mode, name in (
+        (Injection.preset("synth-tiny", "easy"), "easy", "paper"),
+        (Injection.preset(dataset, "easy"), "easy", "data"),
+        (Injection.preset(dataset, "full"), "easy", "custom"),
+        (Injection(1, 1, (0, 1)), "full", "custom"),
+        (default_threat_model("modification", dataset, "full"), "full", "default"),
+        (Modification(edges=1), "full", "custom"),
+    ):
+        assert preset_name(threat.to_dict(), dataset, mode) == name
+
+
+def test_limits_of_graphs_have_one_preset() -> None:
+    graphs = load_dataset("synth-graphs")
+    assert preset_name(default_threat_model("injection", graphs, "full").to_dict(), graphs, "full") == "default"
+    assert preset_name(Injection(9, 9, (0, 1)).to_dict(), graphs, "full") == "custom"

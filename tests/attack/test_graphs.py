@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 import grb
 from attack.contexts import same_edit
-from grb.attack.base import AttackContext, Step, run_attack
+from grb.attack.base import AttackContext, Step, mean_steps, run_attack
 from grb.attack.build import build_attack, default_threat
-from grb.attack.graphs import node_types, together
+from grb.attack.graphs import node_types
 from grb.attack.losses import margin
 from grb.dataset import Dataset
-from grb.dataset.scheme import Folds
+from grb.dataset.splits import Folds
 from grb.dataset.view import View
 from grb.errors import BudgetError, DataError
 from grb.graph import CSR, Graph, GraphEdit
@@ -245,8 +245,8 @@ def test_dice_takes_types_of_nodes_for_labels() -> None:
 
 def test_steps_of_graphs_are_averaged() -> None:
     short, long = [Step(1.0, 1.0)], [Step(3.0, 1.0), Step(5.0, 0.0)]
-    assert together([short, (), long]) == (Step(2.0, 1.0), Step(3.0, 0.5))
-    assert together([(), ()]) == ()
+    assert mean_steps([short, (), long]) == (Step(2.0, 1.0), Step(3.0, 0.5))
+    assert mean_steps([(), ()]) == ()
 
 
 def test_default_limits_are_per_graph() -> None:

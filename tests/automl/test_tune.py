@@ -203,7 +203,7 @@ def test_other_settings_are_another_search(dataset: Dataset, tmp_path: Path) -> 
 
 
 def test_why_trials_fail_is_told(dataset: Dataset) -> None:
-    for space, word in (({"foo": {"low": 1, "high": 2}}, "foo"), ({"lr": {"choice": ["abc"]}}, "not supported")):
+    for space, word in (({"foo": {"low": 1, "high": 2}}, "foo"), ({"lr": {"choice": ["abc"]}}, "lr is abc")):
         with pytest.raises(DataError, match=f"no trial of 'gcn' was finished: .*{word}"):
             assert tune("gcn", dataset, space=space_of(space), trials=1, epochs=2).best
     with pytest.raises(DataError, match="cannot be opened"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from grb.cli.app import app
+from grb.cli.app import ALIASES, app
 
 SHELL = re.compile(r"\s(?:>|\||&&|&)(?:\s|$).*|\s#\s.*")
 
@@ -18,7 +18,7 @@ def parse(line: str) -> str:
     """Parses ``grb train gcn --seeds 3 > scores.json  # remark`` and gives the verb; raises what the command would."""
     name, command, words = _verb(line)
     if not hasattr(command, "commands"):
-        command.make_context(name, [word for word in words if word != "--debug"])
+        command.make_context(name, _without_general(words))
         return name
     return mention(line)
 
@@ -27,9 +27,22 @@ def mention(line: str) -> str:
     """The verb of a command that is only spoken of, such as ``grb eval --checks``: verb and options must exist."""
     name, command, words = _verb(line)
     known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
-    unknown = {word.partition("=")[0] for word in words if word.startswith("--")} - known - {"--help", "--debug"}
+    unknown = (
+        {word.partition("=")[0] for word in words if word.startswith("--")}
+        - known
+        - {"--help", "--debug", "--data-dir"}
+    )
     assert not unknown, f"{name} does not know {unknown}"
     return name
+
+
+def _without_general(words: list[str]) -> list[str]:
+    """Without the options that may stand anywhere on the line."""
+    return [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if not word.startswith(("--debug", "--data-dir")) and before != "--data-dir"
+    ]
 
 
 @cache
@@ -43,7 +56,8 @@ def _verb(line: str) -> tuple[str, Any, list[str]]:
     assert words.pop(0).rpartition("/")[2] == "grb", line
     command, name = _root(), "grb"
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        word = words.pop(0)
+        word = ALIASES.get(words[0], words[0])
+        words.pop(0)
         assert word in command.commands, f"{name} has no verb {word}"
         command, name = command.commands[word], f"{name} {word}"
     return name, command, words

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from grb import __version__, api
+from grb import __version__
+from grb.defense.base import Training
 from grb.errors import IntegrityError
 
 HEAVY = ("torch", "torch_geometric", "matplotlib", "networkx", "sklearn", "scipy")
@@ -29,7 +30,7 @@ def python(*args: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["ls"], ["ls", "--json"], ["data", "path", "synth-tiny"]]
+    "arguments", [["--help"], ["--version"], ["ls"], ["ls", "--json"], ["info", "synth-tiny", "--path"]]
 )
 def test_light_verbs_import_nothing_heavy(arguments):
     done = python("-c", PROBE.format(arguments=arguments, heavy=HEAVY))
@@ -59,7 +60,7 @@ def test_version_as_json(grb):
 
 def test_json_may_stand_before_the_verb(grb):
     assert grb("--json", "ls", "models").stdout == grb("ls", "models", "--json").stdout
-    assert json.loads(grb("--json", "data", "path", "synth-tiny").stdout)["embedded"] is True
+    assert json.loads(grb("--json", "info", "synth-tiny", "--path").stdout)["embedded"] is True
 
 
 @pytest.mark.parametrize("arguments", [(), ("data",), ("--help",)])
@@ -69,7 +70,7 @@ def test_no_verb_shows_help(grb, arguments):
     assert "Usage: " in done.stdout
 
 
-@pytest.mark.parametrize("verb", ["ls", "info", "data path", "data verify", "train", "eval", "doctor"])
+@pytest.mark.parametrize("verb", ["ls", "info", "data check", "train", "eval", "doctor"])
 def test_help_of_every_verb_has_an_example(grb, verb):
     shown = grb(*verb.split(), "--help").stdout
     assert "Example" in shown
@@ -107,15 +108,15 @@ def test_a_reader_that_leaves_early_is_met_with_silence():
 
 
 def test_interrupt_shows_what_was_finished_and_exits_with_130(grb, monkeypatch):
-    real = api.train_with_history
+    real = Training.fit_with_history
 
-    def interrupted_at_seed_1(*args, seed, **options):
+    def interrupted_at_seed_1(self, view, *, seed):
         if seed == 1:
             raise KeyboardInterrupt
-        return real(*args, seed=seed, **options)
+        return real(self, view, seed=seed)
 
-    monkeypatch.setattr(api, "train_with_history", interrupted_at_seed_1)
-    done = grb("train", "gcn", "--dataset", "synth-tiny", "--epochs", 3, "--seeds", 3)
+    monkeypatch.setattr(Training, "fit_with_history", interrupted_at_seed_1)
+    done = grb("train", "gcn", "--dataset", "synth-tiny", "--param", "epochs=3", "--seeds", 3)
     assert done.exit_code == 130
     assert done.stderr.splitlines()[-1] == "interrupted"
     assert "interrupted after 1 of 3 runs" in done.stdout
@@ -125,7 +126,7 @@ def test_broken_integrity_exits_with_3(grb, monkeypatch):
     def refuse(*args, **options):
         raise IntegrityError("object abc is not what its record says")
 
-    monkeypatch.setattr(api, "train_with_history", refuse)
+    monkeypatch.setattr("grb.api.check_device", refuse)
     done = grb("train", "gcn", "--dataset", "synth-tiny")
     assert done.exit_code == 3
     assert done.stderr.splitlines()[-1] == "error: object abc is not what its record says"
@@ -148,7 +149,23 @@ def test_a_sentence_has_no_control_characters(grb):
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["data", "leaderboard", "store", "taxonomy"])
+@pytest.mark.parametrize("command", ["data", "store", "taxonomy"])
 def test_a_command_without_its_verb_shows_its_help(command):
     done = python("-m", "grb", command)
     assert done.returncode == 0 and f"grb {command} [OPTIONS] COMMAND" in done.stdout and done.stderr == ""
+
+
+def test_reproduce_is_run_under_the_paper_s_word(grb):
+    run, reproduce = (grb(verb, "synth-tiny", "--quick", "--plan", "--json") for verb in ("run", "reproduce"))
+    assert run.exit_code == 0 and run.stdout == reproduce.stdout
+    assert json.loads(grb("--json", "reproduce", "synth-tiny", "--quick", "--plan").stdout) == json.loads(run.stdout)
+
+
+def test_the_data_directory_may_stand_anywhere_and_is_searched_first(grb, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRB_DATA", "elsewhere")
+    before = [grb(*line) for line in (["--data-dir", tmp_path, "info", "grb-cora", "--path"],)]
+    after = [grb("info", "grb-cora", "--path", f"--data-dir={tmp_path}")]
+    for done in (*before, *after):
+        assert done.exit_code == 2 and f"searched {tmp_path}, elsewhere" in done.stderr
+    assert "GRB_DATA_DIR" not in os.environ
+    assert "--data-dir is 'nowhere', but a directory is needed" in grb("ls", "--data-dir", "nowhere").stderr

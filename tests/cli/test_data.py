@@ -35,67 +35,82 @@ def impostor(tmp_path):
 
 
 def test_path_of_an_embedded_dataset_says_so(grb, grb_json):
-    assert "embedded" in grb("data", "path", "synth-tiny").stdout
-    assert grb_json("data", "path", "synth-tiny") == {"name": "synth-tiny", "embedded": True, "path": None}
+    assert "embedded" in grb("info", "synth-tiny", "--path").stdout
+    assert grb_json("info", "synth-tiny", "--path") == {"name": "synth-tiny", "embedded": True, "path": None}
 
 
 def test_path_is_the_directory_and_nothing_else(grb, impostor):
-    assert grb("data", "path", "grb-cora", "--data-dir", impostor).stdout == f"{impostor}\n"
+    assert grb("info", "grb-cora", "--data-dir", impostor, "--path").stdout == f"{impostor}\n"
 
 
 def test_path_of_an_absent_dataset_says_what_to_do(grb, monkeypatch, tmp_path):
     monkeypatch.setenv("GRB_DATA", str(tmp_path))
-    done = grb("data", "path", "grb-cora")
+    done = grb("info", "grb-cora", "--path")
     assert done.exit_code == 2
     assert refusal(done).startswith("dataset 'grb-cora' is not on this machine")
 
 
 def test_unknown_dataset(grb):
-    done = grb("data", "verify", "synth-tinny")
+    done = grb("data", "check", "synth-tinny")
     assert done.exit_code == 2
     assert "Did you mean 'synth-tiny'?" in refusal(done)
 
 
-def test_embedded_datasets_verify(grb_json):
-    assert grb_json("data", "verify", "synth-tiny")["ok"] is True
+def test_embedded_datasets_are_checked(grb_json):
+    assert grb_json("data", "check", "synth-tiny")["ok"] is True
+
+
+def test_the_old_verb_names_the_new_one(grb):
+    done = grb("data", "verify", "grb-cora", "--data-dir", "anywhere")
+    assert done.exit_code == 2
+    assert refusal(done).startswith("`grb data verify` is part of `grb data check DATASET` now")
+    assert "verify" not in grb("data", "--help").stdout
+
+
+def test_every_dataset_on_this_machine_is_checked_without_a_name(grb, grb_json, empty_machine):
+    found = grb_json("data", "check")
+    assert found["ok"] and [row["name"] for row in found["datasets"]] == ["synth-tiny", "synth-cora", "synth-graphs"]
+    shown = grb("data", "check").stdout
+    assert "synth-tiny: as expected" in shown and "degree quantiles" not in shown
 
 
 @needs_grb_cora
 def test_grb_cora_is_the_papers(grb_json):
-    (checks,) = grb_json("data", "verify", "grb-cora")["datasets"].values()
+    (row,) = grb_json("data", "check", "grb-cora")["datasets"]
+    checks = row["checks"]
     assert len(checks) == 16
     assert sum(check["what"].startswith("sha256 of ") for check in checks) == 4
     assert all(check["ok"] for check in checks)
 
 
 def test_every_difference_is_shown_and_exits_with_3(grb, impostor):
-    done = grb("data", "verify", "grb-cora", "--data-dir", impostor, "--json")
+    done = grb("data", "check", "grb-cora", "--data-dir", impostor, "--json")
     assert done.exit_code == 3
-    found = {row["what"]: row for row in json.loads(done.stdout)["datasets"]["grb-cora"]}
+    found = {row["what"]: row for row in json.loads(done.stdout)["datasets"][0]["checks"]}
     assert found["nodes"] == {"what": "nodes", "expected": 2680, "found": 10, "ok": False}
     assert found["mean degree, all"]["found"] == 1.8
     assert found["mean degree, hard"]["found"] == 1.5
     assert found["files are readable and valid"]["ok"] is True
-    shown = grb("data", "verify", "grb-cora", "--data-dir", impostor)
+    shown = grb("data", "check", "grb-cora", "--data-dir", impostor)
     assert shown.exit_code == 3
     assert shown.stdout.startswith("grb-cora: NOT as expected\n")
 
 
 def test_damaged_file_exits_with_3_and_names_the_file(grb, impostor):
     (impostor / "labels.npz").write_bytes(b"<html>not found</html>")
-    done = grb("data", "verify", "grb-cora", "--data-dir", impostor)
+    done = grb("data", "check", "grb-cora", "--data-dir", impostor)
     assert done.exit_code == 3
     assert "labels.npz" in done.stdout and "web page" in done.stdout
 
 
-def test_verify_compares_hashes_where_they_are_known(grb, impostor):
-    done = grb("data", "verify", "grb-cora", "--data-dir", impostor, "--json")
-    found = {row["what"]: row for row in json.loads(done.stdout)["datasets"]["grb-cora"]}
+def test_check_compares_hashes_where_they_are_known(grb, impostor):
+    done = grb("data", "check", "grb-cora", "--data-dir", impostor, "--json")
+    found = {row["what"]: row for row in json.loads(done.stdout)["datasets"][0]["checks"]}
     row = found["sha256 of labels.npz"]
     assert row["found"] == hashlib.sha256((impostor / "labels.npz").read_bytes()).hexdigest()
     assert len(row["expected"]) == 64 and row["ok"] is False
-    done = grb("data", "verify", "grb-flickr", "--data-dir", impostor, "--json")
-    found = {row["what"]: row for row in json.loads(done.stdout)["datasets"]["grb-flickr"]}
+    done = grb("data", "check", "grb-flickr", "--data-dir", impostor, "--json")
+    found = {row["what"]: row for row in json.loads(done.stdout)["datasets"][0]["checks"]}
     row = found["sha256 of labels.npz"]
     assert row["expected"] == "not checked: no known hash" and row["ok"] is True
 
@@ -138,7 +153,7 @@ def test_get_from_a_folder_or_an_archive_copies_and_checks(grb, grb_json, empty_
     assert "already here" in grb("data", "get", "grb-cora", "--from", source).stdout
     forced = grb("data", "get", "grb-cora", "--from", source, "--force")
     assert "sha256 as listed" in forced.stdout and "d29db909d22f..." in forced.stdout
-    assert grb("data", "verify", "grb-cora").exit_code == 0
+    assert grb("data", "check", "grb-cora").exit_code == 0
 
 
 @needs_grb_cora
@@ -187,7 +202,7 @@ def test_split_writes_ids_that_make_a_dataset(grb, grb_json, impostor):
         assert np.array_equal(index["index_test"], np.sort(np.concatenate(tests)))
         every = np.concatenate([index["index_train"], index["index_val"], index["index_test"]])
     assert sorted(every) == list(range(10))
-    assert grb("data", "verify", "grb-flickr", "--data-dir", impostor).exit_code == 3  # readable, but not grb-flickr
+    assert grb("data", "check", "grb-flickr", "--data-dir", impostor).exit_code == 3  # readable, but not grb-flickr
 
 
 def test_split_by_name(grb, grb_json):

@@ -20,7 +20,7 @@ def mine(tmp_path):
 
 
 def test_the_report_as_json(grb_json, mine):
-    found = grb_json("data", "check", mine, "--missing", "mean")
+    found = grb_json("data", "check", mine, "--missing", "mean")["datasets"][0]
     assert found["ok"] and found["name"] == "mine" and found["written"] is None
     assert found["input"]["self_loops"] == 1 and found["input"]["missing_features"] == 1
     assert found["facts"]["components"] == 2 and found["facts"]["class_counts"] == {"a": 10, "b": 10}
@@ -52,7 +52,7 @@ def test_the_report_as_tables(grb, mine):
 def test_what_is_refused_is_reported_all_the_same(grb, mine):
     done = grb("data", "check", mine, "--json")
     assert done.exit_code == 2
-    found = json.loads(done.stdout)
+    (found,) = json.loads(done.stdout)["datasets"]
     assert not found["ok"] and found["facts"] == {}
     assert [problem["option"] for problem in found["problems"]] == ["loops", "directed", "missing", "components"]
     (line,) = done.stderr.splitlines()
@@ -64,18 +64,18 @@ def test_what_is_refused_is_reported_all_the_same(grb, mine):
 def test_a_cleaned_dataset_is_written_and_used_by_its_path(grb, grb_json, mine, tmp_path):
     clean = tmp_path / "clean"
     options = ("--missing", "zero", "--components", "largest", "--split", "difficulty", "--seed", "3")
-    found = grb_json("data", "check", mine, *options, "--save", clean)
+    found = grb_json("data", "check", mine, *options, "-o", clean)["datasets"][0]
     assert found["written"] == str(clean) and found["facts"]["nodes"] == 19
-    again = grb_json("data", "check", clean)
+    again = grb_json("data", "check", clean)["datasets"][0]
     assert again["problems"] == [] and again["facts"]["split"] == found["facts"]["split"]
-    done = grb("data", "check", mine, *options, "--save", clean)
+    done = grb("data", "check", mine, *options, "-o", clean)
     assert done.exit_code == 2 and "exists already" in refusal(done)
 
 
 def test_names_of_the_catalogue_have_a_report_too(grb, grb_json):
-    found = grb_json("data", "check", "synth-tiny")
+    found = grb_json("data", "check", "synth-tiny")["datasets"][0]
     assert found["facts"]["nodes"] == 300 and found["injection_limits"]["full"]["nodes"] == 9
-    drawn = grb_json("data", "check", "synth-tiny", "--split", "difficulty")
+    drawn = grb_json("data", "check", "synth-tiny", "--split", "difficulty")["datasets"][0]
     assert drawn["facts"]["splitting"].startswith("easy, medium and hard by degree")
     assert json.loads(grb("--json", "data", "check", "synth-tiny").stdout)["ok"]
 
@@ -88,6 +88,7 @@ def test_names_of_the_catalogue_have_a_report_too(grb, grb_json):
         (["synth-tiny", "--components", "some"], "Allowed: keep, largest, refuse."),
         (["synth-tiny", "--dangling", "drop"], "--dangling is about text files"),
         (["synth-tiny", "--seed", "-1"], "--seed is -1"),
+        (["synth-tiny", "synth-graphs", "-o", "x"], "--output takes one cleaned dataset, but there are 2"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(grb, words, sentence):
@@ -102,11 +103,11 @@ def test_a_malformed_row_is_named_by_its_line(grb, mine):
     assert refusal(done).startswith(f"line 3 of {mine / 'edges.csv'} has 1 column, but 2 are needed")
 
 
-def test_an_attack_on_ones_own_data_says_that_its_limits_are_inferred(grb, mine, tmp_path):
+def test_an_attack_on_custom_data_says_that_its_limits_are_inferred(grb, mine, tmp_path):
     weights = tmp_path / "model.safetensors"
     clean = tmp_path / "clean"
-    assert grb("data", "check", mine, "--missing", "zero", "--save", clean).exit_code == 0
-    done = grb("train", "gcn", "--dataset", clean, "--epochs", "2", "--save", weights)
+    assert grb("data", "check", mine, "--missing", "zero", "-o", clean).exit_code == 0
+    done = grb("train", "gcn", "--dataset", clean, "--param", "epochs=2", "-o", weights)
     assert done.exit_code == 0, done.stderr
     done = grb("attack", "rnd", "--model", weights, "--dataset", clean)
     assert done.exit_code == 0, done.stderr

@@ -43,10 +43,10 @@ def grb(place: Path, *arguments: str, **environment: str) -> subprocess.Complete
 def test_any_alphabet_in_names_and_any_locale(place: Path, environment: dict[str, str]) -> None:
     steps = [
         ("run", "r ö.yaml", "--store", "st ü", "--workers", "1"),
-        ("leaderboard", "build", "st ü", "--recipe", "r ö.yaml", "-o", "p ä.html"),
-        ("store", "export", "st ü", "--recipe", "r ö.yaml", "-o", "目.csv"),
-        ("train", "gcn", "--dataset", "synth-tiny", "--epochs", "2", "--save", "ö.safetensors"),
-        ("attack", "rnd", "--dataset", "synth-tiny", "--model", "ö.safetensors", "--save", "目.npz"),
+        ("leaderboard", "st ü", "--format", "html", "--recipe", "r ö", "-o", "p ä.html"),
+        ("store", "copy", "st ü", "目.csv", "--recipe", "r ö"),
+        ("train", "gcn", "--dataset", "synth-tiny", "--param", "epochs=2", "-o", "ö.safetensors"),
+        ("attack", "rnd", "--dataset", "synth-tiny", "--model", "ö.safetensors", "-o", "目.npz"),
         ("ls",),
     ]
     for step in steps:

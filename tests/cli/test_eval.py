@@ -71,12 +71,6 @@ def test_a_custom_metric_is_shown_as_it_is(grb, checkpoint, tmp_path, monkeypatc
     assert lines[4].split() == ["my_metrics:small", "clean", f"{targets / 1e6:.4g}"]
 
 
-def test_the_old_option_is_answered_with_the_new_spelling(grb, checkpoint):
-    done = grb("eval", checkpoint, "--edit", "edit.npz")
-    assert done.exit_code == 2
-    assert f"write `grb eval {checkpoint} edit.npz`" in refusal(done)
-
-
 def test_json_stays_json_beside_notes(grb, checkpoint, tmp_path):
     GraphEdit(n=load_dataset("synth-tiny").num_nodes).save(tmp_path / "edit.npz")
     done = grb("eval", checkpoint, tmp_path / "edit.npz", "--json")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grb.leaderboard.export import to_json
@@ -26,12 +28,14 @@ def test_a_store_gives_every_figure_that_it_has_data_for(grb, tmp_path):
 
 
 def test_a_file_of_boards_gives_those_that_need_no_dataset(grb_json, boards_file, tmp_path):
-    told = grb_json("figures", boards_file, "-o", tmp_path / "figures", "--dpi", "40", "--mode", "easy")
+    told = grb_json("figures", boards_file, "-o", tmp_path / "figures", "--dpi", "40", "--difficulty", "easy")
     drawn = {name.rsplit("made-up-", 1)[1] for name in told["files"]}
     parts = ["fig05-vanilla", "fig06-defended", "fig07-difficulty", "fig10-gain-ln", "fig11-gain-at"]
     assert drawn == {f"{part}.png" for part in parts}
     assert {each["figure"] for each in told["skipped"]} == {"degrees", "process", "degree-accuracy", "unnoticeability"}
-    assert all("needs the store" in each["reason"] for each in told["skipped"])
+    reasons = {each["figure"]: each["reason"] for each in told["skipped"]}
+    assert "needs the store" in reasons.pop("process")
+    assert all("no dataset 'made-up'" in reason for reason in reasons.values())
 
 
 @pytest.mark.parametrize("kind", STARTS)
@@ -43,9 +47,9 @@ def test_formats(grb, boards_file, tmp_path, kind):
 
 
 def test_a_board_with_a_sweep_gets_the_figures_of_the_limits(grb, tmp_path):
-    attacks = [f"{name} nodes={value}" for name in ("fgsm", "rnd") for value in (10, 20)]
     path = tmp_path / "boards.json"
-    path.write_text(to_json([made_board(attacks=attacks, difficulties=("full",), white_box=())]), encoding="utf-8")
+    boards = [replace(made_board(difficulties=("full",)), limit=("nodes", value)) for value in (10.0, 20.0)]
+    path.write_text(to_json(boards), encoding="utf-8")
     assert grb("figures", path, "-o", tmp_path / "out", "--dpi", "40").exit_code == 0
     names = sorted(each.name for each in (tmp_path / "out").iterdir())
     assert names == ["made-up-fig08-limits-models.png", "made-up-fig09-limits-attacks.png"]
@@ -56,7 +60,7 @@ def test_refusals_are_one_sentence_and_nothing_is_written(grb, boards_file, tmp_
         ("--only", "degreees"): "Did you mean 'degrees'?",
         ("--format", "bmp"): "Allowed: png, svg, pdf",
         ("--dpi", "5"): "from 30 to 1200",
-        ("--mode", "extreme"): "This board has easy",
+        ("--difficulty", "extreme"): "This board has easy",
         ("--only", "degrees"): "none of these figures can be drawn",
     }
     for arguments, words in cases.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grb import api, evaluate, load_dataset, load_model, run_attack, save_model, train
+from grb import evaluate, load_dataset, load_model, run_attack, save_model, train
 
 from .conftest import refusal
 
@@ -25,7 +25,7 @@ def models(tmp_path_factory):
 
 def test_train_saves_the_split_and_eval_finds_it(grb_json, tmp_path):
     file = tmp_path / "gin.safetensors"
-    result = grb_json("train", "gin", "-d", "synth-graphs", "--split", SPLIT, "--epochs", 4, "--save", file)
+    result = grb_json("train", "gin", "-d", "synth-graphs", "--split", SPLIT, "--param", "epochs=4", "-o", file)
     (run,) = result["runs"]
     assert result["split"] == SPLIT and run["model"] == "gin-pool"
     expected = evaluate(
@@ -39,7 +39,7 @@ def test_train_saves_the_split_and_eval_finds_it(grb_json, tmp_path):
 @pytest.mark.parametrize("attack", ["fga", "rnd"])
 def test_attack_and_eval_agree_with_the_python_interface(grb_json, models, tmp_path, attack):
     edit = tmp_path / "edit.npz"
-    result = grb_json("attack", attack, "--model", models["gin"], "--seed", 2, "--save", edit)
+    result = grb_json("attack", attack, "--model", models["gin"], "--seed", 2, "-o", edit)
     dataset, model = load_dataset("synth-graphs").with_split(SPLIT), load_model(models["gin"])
     expected = run_attack(attack, model, dataset, seed=2)
     (run,) = result["runs"]
@@ -50,10 +50,8 @@ def test_attack_and_eval_agree_with_the_python_interface(grb_json, models, tmp_p
     assert edited["values"] == {"accuracy": {"full": attacked}}
 
 
-def test_a_surrogate_of_graphs_is_trained_for_a_transfer(grb_json, models, monkeypatch):
-    real = api.train_with_history
-    monkeypatch.setattr(api, "train_with_history", lambda *args, **given: real(*args, **given, epochs=2))
-    result = grb_json("attack", "fga", "--surrogate", "gcn", "--victim", models["gin"], "--edge-ratio", 0.2)
+def test_a_surrogate_of_graphs_is_trained_for_a_transfer(grb_json, models):
+    result = grb_json("attack", "fga", "--surrogate", "gcn", "--victim", models["gin"], "--limit", "edge_ratio=0.2")
     assert result["attacked"]["model"] == "gcn-pool" and result["knowledge"] == "transfer"
     assert result["runs"][0]["threat"]["edge_ratio"] == 0.2
 
@@ -63,7 +61,7 @@ REFUSED = {
     ("eval", "gin", "--dataset", "synth-tiny"): "classifies graphs, but 'synth-tiny' has nodes",
     ("attack", "fga", "--model", "gin", "--figures", "figures"): "--figures draws attacked nodes",
     ("attack", "fga", "--model", "gin", "--victim", "gcn"): "trained on the splits 3, 4 of 'synth-graphs'",
-    ("attack", "fga", "--model", "gin", "--mode", "easy"): "no easy test set",
+    ("attack", "fga", "--model", "gin", "--difficulty", "easy"): "no easy test set",
     ("train", "gin+at", "-d", "synth-graphs"): "leave '+at' out",
     ("train", "gin-pool", "-d", "synth-tiny"): "leave '-pool' out",
     ("train", "gin", "-d", "synth-tiny", "--split", 1): "has one split only",
@@ -85,16 +83,11 @@ def test_figures_of_nodes_are_left_out_with_a_reason(grb_json, tmp_path):
     from grb.pipeline import Recipe, Spec, Store, plan_study
     from grb.pipeline.worker import Worker
 
-    recipe = tmp_path / "few.yaml"
-    recipe.write_text(
-        "dataset: synth-graphs\nscenario: modification\nattacks: [rnd-edges]\nmodes: [full]\nvictims: 1\nrepeats: 1\n"
-        "training: {epochs: 1}\n"
-    )
     given = {"attacks": (Spec("rnd-edges"),), "modes": ("full",), "repeats": 1, "training": {"epochs": 1}}
     worker = Worker(Store(tmp_path / "store"))
     for job in plan_study(Recipe("few", "synth-graphs", "modification", **given)).jobs.values():
         worker.do(job)
-    done = grb_json("figures", tmp_path / "store", "--recipe", recipe, "-o", tmp_path / "figures")
+    done = grb_json("figures", tmp_path / "store", "-o", tmp_path / "figures")
     reasons = {each["figure"]: each["reason"] for each in done["skipped"]}
     for name in ("degrees", "degree-accuracy", "unnoticeability"):
         assert "has graphs to classify" in reasons[name]

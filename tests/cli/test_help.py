@@ -18,8 +18,15 @@ VERBS = dict(verbs())
 
 
 def test_all_verbs_are_found():
-    assert {"grb ls", "grb train", "grb data get", "grb store verify", "grb taxonomy place"} <= set(VERBS)
-    assert len(VERBS) >= 20
+    assert {"grb ls", "grb train", "grb data get", "grb store verify", "grb taxonomy place", "grb submit"} <= set(VERBS)
+
+
+def test_there_are_a_third_fewer_verbs_and_options_than_in_version_0_1():
+    """Counted as then: commands without groups, and their options with ``--json`` but without ``--help``."""
+    old = json.loads((Path(__file__).parent / "commands_0_1.json").read_text())
+    assert len(old) == 32
+    options = [param for command in VERBS.values() for param in command.params if param.param_type_name == "option"]
+    assert len(VERBS) <= 21 and len(options) <= 154
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -17,7 +17,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_a_plan_counts_the_jobs_and_what_they_cost_and_makes_nothing(grb_json, mine, tmp_path):
-    found = grb_json("plan", mine, "--store", tmp_path / "store", "--workers", "2")
+    found = grb_json("run", mine, "--plan", "--store", tmp_path / "store", "--workers", "2")
     assert {line["kind"]: (line["jobs"], line["cached"]) for line in found["jobs"]} == {
         "fit": (4, 0),
         "attack": (12, 0),
@@ -40,17 +40,19 @@ def test_a_plan_counts_the_jobs_and_what_they_cost_and_makes_nothing(grb_json, m
     ],
 )
 def test_options_change_the_plan(grb_json, mine, tmp_path, options, scores):
-    found = grb_json("plan", mine, "--store", tmp_path / "store", *options)
+    found = grb_json("run", mine, "--plan", "--store", tmp_path / "store", *options)
     assert {line["kind"]: line["jobs"] for line in found["jobs"]}["score"] == scores
 
 
 def test_shards_are_parts_of_the_plan(grb_json, mine, tmp_path):
-    parts = [grb_json("plan", mine, "--store", tmp_path / "s", "--shard", f"{i}/2")["measurements"] for i in (1, 2)]
+    parts = [
+        grb_json("run", mine, "--plan", "--store", tmp_path / "s", "--shard", f"{i}/2")["measurements"] for i in (1, 2)
+    ]
     assert sum(parts) == 22 and min(parts) == 11
 
 
 def test_the_table_says_what_is_guessed(grb, mine, tmp_path):
-    done = grb("plan", mine, "--store", tmp_path / "store")
+    done = grb("run", mine, "--plan", "--store", tmp_path / "store")
     assert done.exit_code == 0 and "~" in done.stdout and "guessed" in done.stderr
     assert [word in done.stdout for word in ("fit", "attack", "score", "CPU time", "disk MB", "memory MB")] == [
         True
@@ -75,5 +77,5 @@ def test_the_table_says_what_is_guessed(grb, mine, tmp_path):
 def test_bad_input_is_one_sentence(grb, arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "setup.cfg.yaml").write_text("")
-    done = grb("plan", *arguments)
+    done = grb("run", *arguments, "--plan")
     assert done.exit_code == 2 and words in refusal(done)

@@ -64,6 +64,18 @@ def test_finished_runs_are_numbered_without_a_terminal() -> None:
     assert written(console) == "[1/2] gcn seed 0: done\n[2/2] gcn seed 1: done\n"
 
 
+def test_a_run_of_several_tasks_shows_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grb.cli.progress.REDRAW", 0.0)
+    console = terminal()
+    with ProgressReporter(console, 2) as progress:
+        progress.start("surrogate", 20)
+        progress.epoch(Epoch(0, 1.5, None, None, 0.01))
+        progress.start("attack", 10)
+        before = len(written(console))
+        progress.done("attack: 50.00")
+    assert "surrogate" not in written(console)[before:] and progress.running == {}
+
+
 @pytest.mark.parametrize("console", [terminal(), pipe()], ids=["terminal", "pipe"])
 def test_jobs_are_weighted_by_their_cost_and_failures_are_printed_once(
     console: Console, monkeypatch: pytest.MonkeyPatch

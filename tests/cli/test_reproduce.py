@@ -19,7 +19,7 @@ def test_a_dataset_is_reproduced_by_the_recipe_of_its_name(grb, tmp_path, monkey
     ("arguments", "words"),
     [
         (["grb-corra"], "Did you mean 'grb-cora'?"),
-        (["synth-tiny", "--scenario", "dance"], "no leaderboard of 'synth-tiny-dance'"),
+        (["synth-tiny-dance"], "no recipe 'synth-tiny-dance'"),
         (["synth-tiny", "--repeats", "0"], "--repeats is 0"),
     ],
 )

@@ -33,10 +33,69 @@ def test_a_run_shows_the_leaderboard_and_running_again_resumes(grb, mine, tmp_pa
     assert all(word in first.stdout for word in ("gcn", "mlp", "rnd", "fgsm", "weighted", "white-box"))
     assert "22 jobs done, 0 were there already" in first.stderr
     advised = shlex.split(first.stderr.split("as a page: grb ")[1].splitlines()[0])
-    page = grb(*advised[:-1], tmp_path / "page.html")
+    page = grb(*advised, "-o", tmp_path / "page.html")
     assert page.exit_code == 0 and (tmp_path / "page.html").exists(), page.stderr
     again = grb(*arguments)
     assert "0 jobs done, 22 were there already" in again.stderr and again.stdout == first.stdout
+
+
+def test_the_leaderboard_of_the_store_is_that_of_the_run(grb, tmp_path):
+    """Three trainings of every victim, as asked for on the command line and nowhere else."""
+    options = ["--quick", "--victims", "3", "--difficulty", "easy"]
+    ran = grb("run", "synth-tiny", *options, "--store", tmp_path / "store", "--workers", "0")
+    assert ran.exit_code == 0, ran.stderr
+    shown = grb("leaderboard", tmp_path / "store")
+    assert shown.stdout == ran.stdout != "" and "measurements are done" not in shown.stderr
+    (board,) = json.loads(grb("leaderboard", tmp_path / "store", "--json").stdout)["boards"]
+    clean = [cell for cell in board["cells"] if cell["attack"] == "none"]
+    assert {cell["score"]["n"] for cell in clean} == {3} and board["difficulties"] == ["easy"]
+    again = grb("run", "synth-tiny", *options, "--store", tmp_path / "store", "--workers", "0", "--json")
+    assert json.loads(again.stdout.splitlines()[-1])["boards"] == [board]
+
+
+def test_jobs_say_what_they_do(grb, mine, tmp_path):
+    done = grb("run", mine, "--store", tmp_path / "store", "--workers", "0", "--json")
+    labels = {json.loads(line)["job"] for line in done.stdout.splitlines()[:-1]}
+    scores = {label for label in labels if label.startswith("score ")}
+    assert scores == {
+        *(f"score {defense} on synth-tiny" for defense in ("gcn", "mlp")),
+        *(
+            f"score {defense} under {attack} on synth-tiny full"
+            for defense in ("gcn", "mlp")
+            for attack in ("rnd", "fgsm", "fgsm (white-box)")
+        ),
+    }
+
+
+def test_no_page_is_advised_after_no_score(grb, tmp_path):
+    """Every training fails, so that there is nothing to show."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("dataset: synth-tiny\nattacks: [rnd]\nmodes: [full]\nrepeats: 1\ntraining: {epochs: 1}\n")
+    done = grb("run", path, "--store", tmp_path / "store", "--workers", "1", "--timeout", "0.001")
+    assert done.exit_code == 1 and "0 jobs done" in done.stderr
+    assert "as a page" not in done.stderr and done.stdout == ""
+    again = grb("run", path, "--store", tmp_path / "store", "--workers", "0")
+    assert again.exit_code == 0 and "as a page: grb leaderboard" in again.stderr
+
+
+def test_metrics_of_a_recipe_can_be_shown(grb, mine, tmp_path):
+    mine.write_text(mine.read_text() + "metrics: [macro-f1, 'recall:1']\n")
+    assert grb("run", mine, "--store", tmp_path / "store", "--workers", "0").exit_code == 0
+    for metric in ("macro-f1", "recall:1"):
+        shown = grb("leaderboard", tmp_path / "store", "--metric", metric)
+        assert shown.exit_code == 0 and f"{metric} (%), full" in shown.stdout
+    refused = grb("leaderboard", tmp_path / "store", "--metric", "micro-f1")
+    assert refused.exit_code == 2 and "Allowed: score, drop" in refusal(refused) and "macro-f1" in refused.stderr
+    exported = grb("leaderboard", tmp_path / "store", "--format", "csv").stdout.splitlines()[0]
+    assert "macro-f1" in exported and "recall:1" in exported
+
+
+def test_a_sweep_is_shown_by_its_values(grb, mine, tmp_path):
+    mine.write_text(mine.read_text() + "sweep: {nodes: [1, 4]}\n")
+    ran = grb("run", mine, "--store", tmp_path / "store", "--workers", "0")
+    assert ran.exit_code == 0, ran.stderr
+    assert "by nodes" in ran.stdout and "fgsm (white-box)" in ran.stdout and "nodes=" not in ran.stdout
+    assert grb("leaderboard", tmp_path / "store").stdout == ran.stdout
 
 
 def test_events_and_the_board_are_lines_of_json(grb, mine, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from grb.pipeline import Limits, Store, plan_study, run
+from grb.pipeline.provenance import provenance
 from grb.pipeline.record import json_bytes
 from grb.pipeline.spec import digest
 from grb.pipeline.store import STALE_SECONDS
@@ -23,7 +24,9 @@ def filled(tmp_path_factory) -> Path:
     """A store with everything of the tiny recipe on one difficulty; to be read only."""
     path = tmp_path_factory.mktemp("cli-store") / "store"
     study = plan_study(recipe(modes=["full"]))
-    assert run(study.jobs.values(), Store(path), limits=Limits(workers=0)).done == 22
+    store, record = Store(path), study.record(provenance(0.0, 0.0))
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)).done == 22 and record is not None
+    store.write(record)
     return path
 
 
@@ -31,13 +34,6 @@ def filled(tmp_path_factory) -> Path:
 def own(filled, tmp_path) -> Path:
     shutil.copytree(filled, tmp_path / "own")
     return tmp_path / "own"
-
-
-@pytest.fixture
-def mine(tmp_path) -> Path:
-    path = tmp_path / "mine.yaml"
-    path.write_text(TINY.replace("[easy, full]", "[full]"))
-    return path
 
 
 def a_record(path: Path, kind: str = "score") -> Path:
@@ -50,11 +46,13 @@ def a_record(path: Path, kind: str = "score") -> Path:
 
 def test_ls_counts_and_lists(grb, grb_json, filled):
     shown = grb("store", "ls", filled).stdout
-    assert "22 records in" in shown and all(kind in shown for kind in ("fit", "attack", "score", "synth-tiny"))
+    assert "23 records in" in shown and all(kind in shown for kind in ("fit", "attack", "score", "study", "synth-tiny"))
     fits = grb_json("store", "ls", filled, "--kind", "fit")
     assert len(fits) == 4 and {each["job"]["kind"] for each in fits} == {"fit"}
     assert "3 epochs, val" in grb("store", "ls", filled, "--kind", "fit").stdout
     assert "nodes 9" in grb("store", "ls", filled, "--kind", "attack").stdout
+    assert "full " in grb("store", "ls", filled, "--kind", "score").stdout
+    assert "tiny" in grb("store", "ls", filled, "--kind", "study").stdout
     assert grb_json("store", "ls", filled, "--failed") == []
 
 
@@ -62,11 +60,10 @@ def test_ls_counts_and_lists(grb, grb_json, filled):
     ("arguments", "words"),
     [
         (["ls", "nowhere"], "no store nowhere"),
-        (["gc", "nowhere"], "no store nowhere"),
         (["verify", "nowhere"], "no store nowhere"),
-        (["export", "nowhere"], "no store nowhere"),
+        (["copy", "nowhere", "x.zip"], "no store nowhere"),
         (["verify", "nowhere.zip"], "no bundle nowhere.zip"),
-        (["import", "nowhere.zip", "--store", "s"], "no bundle nowhere.zip"),
+        (["copy", "nowhere.zip", "s"], "no bundle nowhere.zip"),
         (["ls", "."], "neither a store nor empty"),
     ],
 )
@@ -84,30 +81,27 @@ def test_unknown_kinds_are_refused(grb, filled):
 
 def test_a_damaged_record_is_exit_code_3(grb, own):
     a_record(own).write_text("{torn")
-    for command in ("ls", "gc"):
-        done = grb("store", command, own)
-        assert done.exit_code == 3 and "damaged" in refusal(done)
-
-
-# gc
-
-
-def test_gc_removes_only_garbage_and_can_be_asked_first(grb, grb_json, own):
-    lost = own / "objects" / "ab.npz.part"
-    lost.write_text("half")
-    os.utime(lost, (time.time() - STALE_SECONDS - 10,) * 2)
-    assert grb_json("store", "gc", own, "--dry-run") == {"files": 1, "bytes": 4, "removed": False} and lost.exists()
-    assert grb_json("store", "gc", own) == {"files": 1, "bytes": 4, "removed": True} and not lost.exists()
-    assert grb("store", "verify", own).exit_code == 0
-    assert "0 files" in grb("store", "gc", own).stderr
+    done = grb("store", "ls", own)
+    assert done.exit_code == 3 and "damaged" in refusal(done)
 
 
 # verify
 
 
+def test_unused_files_are_found_and_removed_if_asked_for(grb, grb_json, own):
+    lost = own / "objects" / "ab.npz.part"
+    lost.write_text("half")
+    os.utime(lost, (time.time() - STALE_SECONDS - 10,) * 2)
+    unused = {"files": 1, "bytes": 4, "removed": False}
+    assert grb_json("store", "verify", own)["unused"] == unused and lost.exists()
+    assert "1 files, 0.0 MB are unused; --clean removes them" in grb("store", "verify", own).stderr
+    assert grb_json("store", "verify", own, "--clean")["unused"] == {**unused, "removed": True} and not lost.exists()
+    assert grb_json("store", "verify", own)["unused"]["files"] == 0
+
+
 def test_verify_computes_again(grb_json, filled):
     found = grb_json("store", "verify", filled, "--rerun", "2", "--seed", "1")
-    assert found["records"] == 22 and found["problems"] == []
+    assert found["records"] == 23 and found["problems"] == []
     assert len(found["recomputed"]) >= 4 and all(each["equal"] for each in found["recomputed"])
 
 
@@ -115,7 +109,7 @@ def test_verify_computes_one_record_again(grb, grb_json, filled):
     key = a_record(filled, "fit").stem
     (one,) = grb_json("store", "verify", filled, "--record", key[:10])["recomputed"]
     assert one["key"] == key and one["equal"]
-    assert "22 records of" in refusal(grb("store", "verify", filled, "--record", ""))  # every key begins with nothing
+    assert "23 records of" in refusal(grb("store", "verify", filled, "--record", ""))  # every key begins with nothing
 
 
 def test_changed_bytes_are_exit_code_3(grb, own):
@@ -165,9 +159,9 @@ def test_a_store_is_signed_verified_and_shown(grb, grb_json, own, tmp_path):
     pytest.importorskip("securesystemslib")
     key = tmp_path / "lab.key"
     assert grb_json("store", "sign", "--new-key", key) == {"private": str(key), "public": f"{key}.pub"}
-    assert grb_json("store", "sign", own, "--key", key, "--name", "Our lab")["records"] == 22
+    assert grb_json("store", "sign", own, "--key", key, "--name", "Our lab")["records"] == 23
     found = grb_json("store", "verify", own, "--key", f"{key}.pub")["attestations"]
-    assert found == {"signed": 22, "unsigned": 0, "unverified": 0, "signers": ["Our lab"]}
+    assert found == {"signed": 23, "unsigned": 0, "unverified": 0, "signers": ["Our lab"]}
     assert "measured by: Our lab" in grb("leaderboard", own, "--key", f"{key}.pub").stderr
     assert "measured by: unverified" in grb("leaderboard", own).stderr
     a_record(own).unlink()
@@ -200,40 +194,46 @@ def test_code_is_imported_only_if_trusted(grb, tmp_path):
 
 def test_a_bundle_is_verified_and_taken_in_elsewhere(grb, grb_json, filled, tmp_path):
     bundle = tmp_path / "bundle.zip"
-    written = grb_json("store", "export", filled, "-o", bundle)
-    assert written == {"file": str(bundle), "records": 22, "bytes": bundle.stat().st_size}
-    assert grb_json("store", "verify", bundle, "--rerun", "1")["records"] == 22
-    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 22
-    assert grb_json("store", "import", bundle, "--store", tmp_path / "new")["added"] == 0
+    written = grb_json("store", "copy", filled, bundle)
+    assert written == {"target": str(bundle), "records": 23, "bytes": bundle.stat().st_size}
+    assert grb_json("store", "verify", bundle, "--rerun", "1")["records"] == 23
+    assert grb_json("store", "copy", bundle, tmp_path / "new")["records"] == 23
+    assert grb_json("store", "copy", bundle, tmp_path / "new")["records"] == 0
     assert grb("store", "verify", tmp_path / "new").exit_code == 0
 
 
-def test_a_bundle_of_one_recipe(grb_json, filled, mine, tmp_path):
+def test_a_bundle_of_one_recipe(grb, grb_json, own, tmp_path):
+    smaller = plan_study(recipe(modes=["full"], repeats=1, attacks=["rnd"], name="smaller")).record({})
+    assert smaller is not None
+    Store(own).write(smaller)
     bundle = tmp_path / "bundle.zip"
-    count = grb_json("store", "export", filled, "-o", bundle, "--recipe", mine, "--repeats", "1")["records"]
+    count = grb_json("store", "copy", own, bundle, "--recipe", "smaller")["records"]
     assert 10 < count < 22 and grb_json("store", "verify", bundle)["problems"] == []
+    assert grb_json("store", "copy", bundle, tmp_path / "new")["records"] == count
+    shown = grb_json("leaderboard", tmp_path / "new")["boards"]  # a bundle knows its boards
+    assert [(board["meta"]["recipe"], board["meta"]["measured"]) for board in shown] == [("smaller", 6)]
 
 
 def test_a_spoilt_bundle_is_not_taken_in(grb, filled, own, tmp_path):
     store = Store(own)
     record = next(record for record in store.records() if record.job.kind == "fit")
     bundle = tmp_path / "bundle.zip"
-    assert grb("store", "export", own, "-o", bundle).exit_code == 0
+    assert grb("store", "copy", own, bundle).exit_code == 0
     data = bundle.read_bytes()
     name = f"{record.objects['weights']['sha256']}.safetensors".encode()
     bundle.write_bytes(data.replace(name, name[:10] + b"0" * 4 + name[14:]))
-    done = grb("store", "import", bundle, "--store", tmp_path / "new")
-    assert done.exit_code == 3 and "is not taken in" in refusal(done) and not (tmp_path / "new").exists()
+    done = grb("store", "copy", bundle, tmp_path / "new")
+    assert done.exit_code == 3 and "is not copied" in refusal(done) and not (tmp_path / "new").exists()
 
 
 # tables
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
-def test_scores_are_exported_as_tables(grb_json, filled, mine, tmp_path, suffix):
+def test_scores_are_exported_as_tables(grb_json, filled, tmp_path, suffix):
     path = tmp_path / f"scores{suffix}"
     # clean 2 x all four difficulties of which one was asked for; rnd, fgsm x 2 repeats x 2 victims; 2 white-box
-    assert grb_json("store", "export", filled, "--recipe", mine, "-o", path)["records"] == 12
+    assert grb_json("store", "copy", filled, path, "--recipe", "tiny")["records"] == 12
     text = path.read_text()
     if suffix == ".csv":
         rows = list(csv.DictReader(text.splitlines()))
@@ -243,18 +243,20 @@ def test_scores_are_exported_as_tables(grb_json, filled, mine, tmp_path, suffix)
     assert {row["knowledge"] for row in rows} == {"none", "transfer", "white-box"}
     first = rows[0]
     record = next(record for record in Store(filled).records() if record.key.startswith(first["key"]))
-    assert float(first["accuracy"]) == pytest.approx(record.result["accuracy"][first["mode"]], abs=1e-6)
+    outcome = record.measurement["outcomes"][first["difficulty"]]
+    assert float(first["accuracy"]) == pytest.approx(outcome["values"]["accuracy"], abs=1e-6)
+    assert float(first["changed"]) == pytest.approx(outcome["changed"], abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "scores.csv"], "a table needs --recipe"),
-        (["-o", "scores.xls", "--recipe", "MINE"], ".zip, .csv, .json or .jsonl is needed"),
-        (["-o", "scores.csv", "--recipe", "synth-tiny"], "has no score of recipe 'synth-tiny' yet"),
+        (["scores.csv"], "a table needs --recipe"),
+        (["scores.xls", "--recipe", "tiny"], ".zip, .csv, .json or .jsonl is needed"),
+        (["scores.csv", "--recipe", "synth-tiny"], "has no study 'synth-tiny'"),
     ],
 )
-def test_no_other_exports(grb, filled, mine, tmp_path, monkeypatch, options, words):
+def test_no_other_exports(grb, filled, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
-    done = grb("store", "export", filled, *(str(mine) if option == "MINE" else option for option in options))
-    assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / options[1]).exists()
+    done = grb("store", "copy", filled, *options)
+    assert done.exit_code == 2 and words in refusal(done) and not (tmp_path / options[0]).exists()

@@ -28,7 +28,10 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(mine: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store of the recipe; to be read only."""
     store = Store(tmp_path_factory.mktemp("submit") / "store")
-    assert run(plan_study(read_recipe(mine)).jobs.values(), store, limits=Limits(workers=0)).complete
+    study = plan_study(read_recipe(mine))
+    record = study.record({})
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete and record is not None
+    store.write(record)
     return store
 
 
@@ -67,15 +70,15 @@ def test_only_regular_files_are_read(grb, sent, tmp_path):
         os.mkfifo(tmp_path / name)
     edit, weights, text, values, bundle, runs = (tmp_path / name for name in names)
     for command in (
-        ("submit", "check", edit, "--card", sent["attack"].with_suffix(".yaml")),
-        ("submit", "check", weights, "--card", sent["defense"].with_suffix(".yaml")),
-        ("submit", "check", edit, "--card", sent["attack"].with_suffix(".yaml"), "--fix", tmp_path / "fixed.npz"),
-        ("submit", "check", sent["attack"], "--card", text),
-        ("submit", "check", sent["attack"], "--card", "/dev/zero"),
-        ("plan", text),
-        ("leaderboard", "show", values),
-        ("leaderboard", "build", values, "--taxonomy", values),
-        ("store", "import", bundle, "--store", tmp_path / "store"),
+        ("submit", edit, "--check", "--card", sent["attack"].with_suffix(".yaml")),
+        ("submit", weights, "--check", "--card", sent["defense"].with_suffix(".yaml")),
+        ("submit", edit, "--check", "--card", sent["attack"].with_suffix(".yaml"), "--fix", tmp_path / "fixed.npz"),
+        ("submit", sent["attack"], "--check", "--card", text),
+        ("submit", sent["attack"], "--check", "--card", "/dev/zero"),
+        ("run", text, "--plan"),
+        ("leaderboard", values),
+        ("leaderboard", values, "--format", "html", "--taxonomy", values),
+        ("store", "copy", bundle, tmp_path / "store"),
         ("taxonomy", "analyse", runs),
     ):
         with within(20):
@@ -86,10 +89,10 @@ def test_only_regular_files_are_read(grb, sent, tmp_path):
 @pytest.mark.parametrize("kind", ["attack", "defense"])
 def test_a_store_with_a_submission_is_planned_and_run_as_before(grb, mine, place, sent, kind):
     for _ in range(2):  # again is no harm
-        added = grb("submit", "add", sent[kind], "--recipe", mine, "--store", place, "--workers", "1")
+        added = grb("submit", sent[kind], "--recipe", mine, "--store", place, "--workers", "1")
         assert added.exit_code == 0, added.stderr
         assert "mine (submitted)" in added.stdout and "mine (submitted):" in added.stderr
-    planned = grb("plan", mine, "--store", place)
+    planned = grb("run", mine, "--plan", "--store", place)
     assert planned.exit_code == 0 and "about 0" in planned.stderr, planned.stderr
     again = grb("run", mine, "--store", place, "--workers", "0")
     assert again.exit_code == 0 and "mine (submitted)" in again.stdout and "0 jobs done" in again.stderr
@@ -99,20 +102,25 @@ def test_the_variant_that_was_run_is_found(grb, mine, sent, tmp_path):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"{mine.read_text()}\nquick: {{training: {{epochs: 1}}}}\n")
     store = Store(tmp_path / "store")
-    assert run(plan_study(read_recipe(recipe).quickly()).jobs.values(), store, limits=Limits(workers=0)).complete
-    added = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1")
+    assert grb("run", recipe, "--quick", "--store", store.path, "--workers", "0").exit_code == 0
+    added = grb("submit", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1")
     assert added.exit_code == 0 and "2 jobs done" in added.stderr, added.stderr
-    again = grb("submit", "add", sent["attack"], "--recipe", recipe, "--store", store.path, "--workers", "1", "--quick")
-    assert again.exit_code == 0 and "0 jobs done" in again.stderr
+    recipe.unlink()  # the store knows it by name
+    again = grb("submit", sent["attack"], "--recipe", "mine", "--store", store.path, "--workers", "1")
+    assert again.exit_code == 0 and "0 jobs done" in again.stderr, again.stderr
 
 
-def test_who_ran_a_recipe_of_his_own_is_asked_for_it(grb, place, sent, tmp_path):
-    done = grb("submit", "add", sent["attack"], "--store", place, "--workers", "1")
-    assert done.exit_code == 2 and "--recipe FILE.yaml" in refusal(done)
+def test_the_board_that_fits_is_found_without_its_recipe(grb, place, sent):
+    done = grb("submit", sent["attack"], "--store", place, "--workers", "1")
+    assert done.exit_code == 0 and "mine (submitted)" in done.stdout, done.stderr
+
+
+def test_a_submission_that_no_board_fits_is_refused_and_not_kept(grb, place, tmp_path):
     card = tmp_path / "card.yaml"
     card.write_text("name: mine\nkind: attack\ndataset: synth-tiny\nscenario: modification")
     nothing = GraphEdit(300).save(tmp_path / "edit.npz")
-    done = grb("submit", "add", nothing, "--card", card, "--store", place, "--workers", "1")
-    assert done.exit_code == 2
-    assert refusal(done).startswith("no recipe of grb is for modification on 'synth-tiny'")
-    assert "--recipe FILE.yaml" in done.stderr and not list(Store(place).submitted())
+    done = grb("submit", nothing, "--card", card, "--store", place, "--workers", "1")
+    assert done.exit_code == 2 and "has no results of modification on 'synth-tiny'" in refusal(done)
+    assert "grb run RECIPE" in done.stderr and not list(Store(place).submitted())
+    done = grb("submit", nothing, "--card", card, "--store", place, "--recipe", "synth-cora-modification")
+    assert done.exit_code == 2 and "does not fit recipe 'synth-cora-modification'" in refusal(done)

@@ -162,6 +162,15 @@ def test_missing_cells_are_told_and_the_rule_can_be_chosen(grb, grb_json, tmp_pa
     assert "Did you mean 'mean'?" in refusal(grb("taxonomy", "analyse", path, "--missing", "meen"))
 
 
+def test_profiles_as_csv_and_markdown_and_figures_beside_json(grb, grb_json, runs, tmp_path):
+    rows = list(csv.DictReader(grb("taxonomy", "analyse", runs, "--format", "csv", *FEW).stdout.splitlines()))
+    assert len(rows) == 8 and {"dataset", "group", "AUROC", "NoEdges"} <= set(rows[0])
+    lines = grb("taxonomy", "analyse", runs, "--format", "markdown", *FEW).stdout.splitlines()
+    assert lines[0].startswith("| dataset | group | AUROC |") and len(lines) == 10
+    found = grb_json("taxonomy", "analyse", runs, "-o", tmp_path / "out", "--format", "svg", *FEW)
+    assert str(tmp_path / "out" / "heatmap.svg") in found["written"]
+
+
 @pytest.mark.parametrize("rows", [[["a", 0.9, 0.5, 0.8]], [["a", 0.9, 0.5, 0.8], ["b", 0.8, 0.7, 0.4]]])
 def test_one_or_two_datasets_get_an_answer(grb, tmp_path, rows):
     done = grb("taxonomy", "analyse", write(tmp_path / "t.csv", HEAD, *rows), "-o", tmp_path / "out", *FEW)
@@ -271,7 +280,7 @@ def test_trainings_of_different_length_never_share_a_cell(grb, grb_json, mixed):
 
 def test_an_exported_table_of_mixed_runs_is_refused_too(grb, mixed, tmp_path):
     for name in ("runs.csv", "runs.jsonl"):
-        assert grb("store", "export", mixed.path, "-o", tmp_path / name).exit_code == 0
+        assert grb("store", "copy", mixed.path, tmp_path / name).exit_code == 0
         assert "--where epochs=300" in refusal(grb("taxonomy", "analyse", tmp_path / name))
         done = grb("taxonomy", "analyse", tmp_path / name, "--where", "epochs=300", *FEW)
         assert done.exit_code == 0, done.stderr
@@ -286,12 +295,27 @@ def test_versions_of_a_perturbation_never_share_a_cell(grb, tmp_path):
     assert "runs of a under NoEdges" in told and "--where perturbation_version=" in told
 
 
-def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path):
+def test_runs_of_an_earlier_version_are_refused_in_a_sentence(grb, tmp_path):
+    store, job = Store(tmp_path / "store"), Job("profile", Spec("gcn"), DataRef("a", "f"))
+    store.write(Record(job.key, job, {"dataset": "a", "perturbation": "-", "auroc": 0.9}, {}, {}))
+    assert "1 profiling runs of" in refusal(grb("taxonomy", "analyse", store.path))
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ([], "AUROC in % of the unperturbed dataset's"),
+        (["--format", "csv"], "dataset,group,AUROC,NodeDeg,NoEdges"),
+        (["--against", "attacks"], "AUROC lost: features"),
+        (["--json"], '"log2_ratio"'),
+    ],
+)
+def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path, options, shown):
     code = (
         "import sys\n"
         "from grb.cli.app import app\n"
         "try:\n"
-        f"    app(['taxonomy', 'analyse', {str(mixed.path)!r}, '--where', 'epochs=300', '--n-bootstrap', '9'])\n"
+        f"    app(['taxonomy', 'analyse', {str(mixed.path)!r}, '--where', 'epochs=300', '--n-bootstrap', '9', *{options!r}])\n"
         "except SystemExit as end:\n"
         "    assert not end.code, end.code\n"
         "assert 'torch' not in sys.modules\n"
@@ -299,4 +323,4 @@ def test_a_store_is_analysed_without_torch_and_without_data(mixed, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name not in ("GRB_DATA", "GRB_HOME")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "AUROC in % of the unperturbed dataset's" in done.stdout
+    assert shown in done.stdout

@@ -26,7 +26,7 @@ def test_run_resume_and_analyse(grb, grb_json, tmp_path):
     assert "NodeDeg" in done.stdout and "of original" in done.stdout
     assert "0 jobs done, 6 were there already" in grb(*few).stderr
     assert grb_json(*few, "--plan")["cached"] == 6
-    told = grb_json("store", "export", store, "-o", tmp_path / "runs.csv")
+    told = grb_json("store", "copy", store, tmp_path / "runs.csv")
     assert told["records"] == 6
     with (tmp_path / "runs.csv").open() as stream:
         rows = list(csv.DictReader(stream))

@@ -53,6 +53,7 @@ def test_as_markdown(grb, runs):
     [
         (("--model", "gin"), "no model 'gin'"),
         (("--format", "svg"), "a format of figures"),
+        (("--format", "markdown", "--json"), "both given"),
         (("--format", "latex"), "no format 'latex'"),
         (("--where", "epochs"), "a setting and its value are needed"),
         (("--where", "epochs=5"), "no setting 'epochs'"),

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from grb import api, evaluate, load_dataset, load_model, trainer
 from grb.defense.base import Training
+from grb.errors import DataError
+from grb.pipeline import Recipe, Spec, Store, plan_study
 
 from .conftest import refusal
 
@@ -62,6 +65,23 @@ def test_transductive_training_differs(grb_json):
     assert inductive["scores"] != other["scores"] or inductive["best_val_score"] != other["best_val_score"]
 
 
+def test_running_again_in_a_store_resumes_and_shares_the_jobs_of_recipes(grb, grb_json, tmp_path, monkeypatch):
+    arguments = ("train", "gcn", *TINY, "--seeds", "0-1", "--store", tmp_path / "store")
+    first = grb_json(*arguments)
+    monkeypatch.setattr(Training, "fit_with_history", lambda *args, **options: pytest.fail("trained again"))
+    assert grb_json(*arguments) == first
+    made = Recipe("mine", "synth-tiny", defenses=(Spec("gcn", {"epochs": 4}),), attacks=(Spec("rnd"),), victims=2)
+    planned = {key for key, job in plan_study(made).jobs.items() if job.spec == Spec("gcn", {"epochs": 4})}
+    assert planned == {record.key for record in Store(tmp_path / "store").records() if record.job.kind == "fit"}
+
+
+def test_without_a_store_nothing_is_left_behind(grb_json, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("GRB_HOME", str(tmp_path / "home"))
+    grb_json("train", "mlp", *TINY)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_one_run_is_saved_to_a_file(grb_json, tmp_path):
     file = tmp_path / "new" / "gcn.safetensors"
     result = grb_json("train", "gcn+ln", *TINY, "-o", file)
@@ -100,20 +120,20 @@ def test_defenses_that_fit_nothing_are_refused(grb, model, sentence):
         (["-p", "patience=0"], "patience is 0, but"),
         (["-p", "epochs"], "--param is 'epochs', but NAME=VALUE is needed, for instance --param lr=0.01"),
         (["-p", "epochs=2", "-p", "epochs=3"], "--param gives epochs twice"),
-        (["-p", "epoch=2"], "x"),
+        (["-p", "epoch=2"], "model 'gcn' does not take 'epoch'; it takes in_features, "),
         (["--threads", "0"], "--threads is 0, but at least 1 is needed"),
         (["--seeds", "0"], "--seeds is '0', but a number of seeds (5), a range (0-4) or a list (0,3) is needed"),
         (["--seeds", "4-0"], "--seeds is '4-0', but"),
         (["--seeds", "a"], "--seeds is 'a', but"),
         (["--seed", str(2**63)], "--seed is 9223372036854775808, but"),
         (["--seed", "1", "--seeds", "2"], "--seed and --seeds were both given"),
-        (["-p", "dropout=2"], "x"),
+        (["-p", "dropout=2"], "dropout is 2, but must be at least 0 and below 1"),
         (["--train-mode", "both"], "--train-mode is 'both', but inductive or transductive"),
         (["--difficulty", "eazy"], "no difficulty 'eazy'. Did you mean 'easy'?"),
         (["--device", "abacus"], "device 'abacus' cannot be used here"),
-        (["-p", "epochs=many"], "x"),
+        (["-p", "epochs=many"], "epochs is many, but a whole number of at least 1 is needed"),
         (["-p", "hidden_features=64,,64"], "--param is 'hidden_features=64,,64', but a value is missing"),
-        (["-p", "hidden_features=0"], "x"),
+        (["-p", "hidden_features=0"], "hidden sizes are [0], but"),
     ],
 )
 def test_bad_values_are_refused_in_one_sentence(grb, arguments, sentence):
@@ -160,9 +180,9 @@ def test_a_split_is_told_in_words(grb):
 
 def test_failed_write_still_shows_the_scores(grb, monkeypatch, tmp_path):
     def full_disk(*args, **options):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise DataError("cannot write it: No space left on device; choose another place")
 
-    monkeypatch.setattr("grb.cli.train.shutil.copyfile", full_disk)
+    monkeypatch.setattr("grb.cli.train.write_atomic", full_disk)
     done = grb("train", "gcn", *TINY, "-o", tmp_path / "gcn.safetensors", "--json")
     assert done.exit_code == 1
     (run,) = json.loads(done.stdout)["runs"]

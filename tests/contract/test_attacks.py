@@ -46,8 +46,8 @@ def named(option: tuple[str, dict[str, Any]]) -> str:
 def make(option: tuple[str, dict[str, Any]], steps: int = 2) -> Attack:
     name, changes = option
     maker = resolve("attack", name)
-    if "n_epoch" in inspect.signature(maker).parameters:
-        changes = {"n_epoch": steps, **changes}
+    if "steps" in inspect.signature(maker).parameters:
+        changes = {"steps": steps, **changes}
     made: Attack = maker(**changes)
     return made
 

@@ -44,7 +44,7 @@ MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack")
 # flips only what raises a loss, so that budget may be left over on purpose
 BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "metattack")
 FEATURES_ONLY = ("pgd-features",)
-QUICK = {"n_epoch": 3, "max_final_samples": 3, "search_space_size": 60, "snapshots": 2}
+QUICK = {"steps": 3, "max_final_samples": 3, "search_space_size": 60, "snapshots": 2}
 
 
 def named(option: tuple[str, dict[str, Any]]) -> str:

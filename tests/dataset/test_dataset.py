@@ -325,7 +325,7 @@ def test_file_without_its_array_is_refused(tmp_path: Path) -> None:
 def test_other_files_under_a_known_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_directory(tmp_path / "GRB" / "grb-cora")
     monkeypatch.setenv("GRB_DATA", str(tmp_path))
-    with pytest.raises(DataError, match="have 30 nodes, but the paper's dataset has 2680"):
+    with pytest.raises(DataError, match="have 30 nodes, but grb-cora of the paper has 2680"):
         Dataset("grb-cora")
 
 

@@ -21,7 +21,6 @@ import pytest
 
 from grb import catalogue
 from grb.dataset import Dataset, download, storage, transfer
-from grb.dataset import reading as dataset_module
 from grb.dataset.transfer import Limits
 from grb.errors import DataError, IntegrityError, MissingDataset
 
@@ -49,8 +48,7 @@ class World:
             },
             "datasets": {NAME: loopback.STATISTICS},
         }
-        for module in (catalogue, dataset_module):
-            self.monkeypatch.setattr(module, "preset", tables.__getitem__)
+        self.monkeypatch.setattr(catalogue, "preset", tables.__getitem__)
 
     @property
     def place(self) -> Path:
@@ -239,7 +237,7 @@ def test_without_a_known_hash_damage_is_still_found_and_the_report_says_what_was
 def test_without_a_known_hash_the_statistics_must_be_the_papers(world: World) -> None:
     world.list(world.first, hashes=False)
     world.first.content["labels.npz"] = loopback.packed(data=[0, 1] * 6)
-    with pytest.raises(DataError, match="have 2 classes, but the paper's dataset has 3"):
+    with pytest.raises(DataError, match="have 2 classes, but grb-cora of the paper has 3"):
         download.fetch(NAME, limits=QUICK)
     assert world.nothing_is_left()
 
@@ -382,7 +380,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(world: World, monkeypatc
 def test_an_unwritable_home_is_one_sentence(world: World) -> None:
     world.home.mkdir()
     (world.home / "data").write_text("a file where the directory should be")
-    with pytest.raises(DataError, match="cannot write .*set GRB_HOME to another place"):
+    with pytest.raises(DataError, match="cannot write .*set GRB_HOME to another directory"):
         download.fetch(NAME)
 
 
@@ -397,9 +395,9 @@ def test_what_a_killed_process_left_is_swept_after_a_day(world: World) -> None:
 WORKER = """
 import json, sys
 from grb import catalogue
-from grb.dataset import download, reading
+from grb.dataset import download
 tables = json.loads(sys.argv[1])
-catalogue.preset = reading.preset = tables.__getitem__
+catalogue.preset = tables.__getitem__
 print(download.fetch("grb-cora").path)
 """
 

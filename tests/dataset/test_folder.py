@@ -42,8 +42,8 @@ RING = {(min(u, v), max(u, v)) for u, v in PAIRS}
 def test_names_and_headers(tmp_path) -> None:
     found = folder.from_csv(ring(tmp_path / "ring"))
     assert pairs_of(found) == RING
-    assert (found.name, found.n, found.weights, found.split) == ("ring", 12, None, {})
-    assert found.ids == NAMES and found.node(3) == "'n3'"
+    assert (found.name, found.n, found.weights, found.splits) == ("ring", 12, None, [])
+    assert found.ids == NAMES
     assert found.x.tolist() == [[i / 4, i % 2] for i in range(12)]
     assert found.y.tolist() == [0, 1] * 6 and found.classes == ["x", "y"]
 
@@ -76,7 +76,7 @@ def test_labels_features_and_split_in_files_of_their_own_in_any_order(tmp_path) 
     edges = "".join(f"n{u},n{v}\n" for u, v in PAIRS)
     found = folder.from_csv(write(tmp_path, edges=edges, labels=labels, features=features, split=split))
     assert found.x[:, 0].tolist() == list(range(12)) and found.classes is None
-    assert {part: ids.tolist() for part, ids in found.split.items()} == {
+    assert {part: ids.tolist() for part, ids in found.splits[0].items()} == {
         "train": [0, 1, 2, 3, 4, 5],
         "val": [6, 7],
         "test": [8, 9, 10],

@@ -57,11 +57,11 @@ def test_a_collection_from_arrays(tmp_path) -> None:
         "num_nodes": np.full(20, 10),
     }
     write_npz(tmp_path / "made.npz", arrays)
-    found = pathlengths.read(tmp_path / "made.npz", 4)
-    assert found.graph.num_graphs == 20 and found.graph.num_edges == sum(map(len, edges))
+    graph, _ = pathlengths.read(tmp_path / "made.npz", "made", 4).graph()
+    assert graph.num_graphs == 20 and graph.num_edges == sum(map(len, edges))
     lengths = [nx.average_shortest_path_length(graph) for graph in graphs]
-    np.testing.assert_array_equal(found.graph.y, pathlengths.quantile_bins(np.array(lengths), 4))
+    np.testing.assert_array_equal(graph.y, pathlengths.quantile_bins(np.array(lengths), 4))
     arrays["edges"] = arrays["edges"] + 5
     write_npz(tmp_path / "made.npz", arrays)
     with pytest.raises(DataError, match="a node that its graph does not have"):
-        pathlengths.read(tmp_path / "made.npz", 4)
+        pathlengths.read(tmp_path / "made.npz", "made", 4)

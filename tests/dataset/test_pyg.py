@@ -12,41 +12,44 @@ def tiny(label: int, **more) -> Data:
 
 
 def test_graphs_stand_one_behind_the_other() -> None:
-    found = pyg.collection([tiny(0), tiny(1)], "graph")
-    assert found.graph.ptr.tolist() == [0, 3, 6]
-    assert found.graph.adj.edges().tolist() == [[0, 1, 3, 4], [1, 2, 4, 5]]
-    assert found.graph.y.tolist() == [0, 1] and found.notes == []
+    graph, notes = pyg.collection([tiny(0), tiny(1)], "made", "graph").graph()
+    assert graph.ptr.tolist() == [0, 3, 6]
+    assert graph.adj.edges().tolist() == [[0, 1, 3, 4], [1, 2, 4, 5]]
+    assert graph.y.tolist() == [0, 1] and notes == []
 
 
 def test_edge_attributes_are_dropped_and_said_so() -> None:
-    found = pyg.collection([tiny(0, edge_attr=torch.ones(4, 3)), tiny(1, edge_attr=torch.ones(4, 3))], "graph")
-    assert found.notes == ["edge attributes (3 columns) dropped"]
+    graph, notes = pyg.collection(
+        [tiny(0, edge_attr=torch.ones(4, 3)), tiny(1, edge_attr=torch.ones(4, 3))], "made", "graph"
+    ).graph()
+    assert notes == ["edge attributes (3 columns) dropped"]
     assert pyg._dropped([tiny(0, edge_attr=torch.ones(4))]) == ["edge attributes (1 column) dropped"]
 
 
 def test_coordinates_of_superpixels_stand_beside_their_colours() -> None:
-    found = pyg.collection([tiny(0, pos=torch.full((3, 2), 7.0)), tiny(1, pos=torch.full((3, 2), 8.0))], "graph")
-    assert found.graph.x[0].tolist() == [0, 0, 7, 7] and found.graph.x[3].tolist() == [1, 1, 8, 8]
+    items = [tiny(number, pos=torch.full((3, 2), 7.0 + number)) for number in (0, 1)]
+    graph, _ = pyg.collection(items, "made", "graph").graph()
+    assert graph.x[0].tolist() == [0, 0, 7, 7] and graph.x[3].tolist() == [1, 1, 8, 8]
 
 
 def test_labels_of_nodes_in_a_collection() -> None:
     items = [Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.eye(2)) for _ in range(3)]
-    assert pyg.collection(items, "node").graph.y.tolist() == torch.eye(2).repeat(3, 1).tolist()
+    assert pyg.collection(items, "made", "node").graph()[0].y.tolist() == torch.eye(2).repeat(3, 1).tolist()
 
 
 def test_masks_with_columns_are_several_splits() -> None:
     masks = torch.eye(3, dtype=torch.bool)
     data = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
     data.train_mask, data.val_mask, data.test_mask = masks[:, :2], masks[:, 1:], masks[2]
-    splits = pyg.single(data).splits
-    assert [[ids.tolist() for ids in parts] for parts in splits] == [[[0], [1], [2]], [[1], [2], [2]]]
+    splits = pyg.single(data, "made", predefined=True).splits
+    assert [[ids.tolist() for ids in parts.values()] for parts in splits] == [[[0], [1], [2]], [[1], [2], [2]]]
 
 
 def test_wikics_trains_on_both_masks_and_stops_on_its_own() -> None:
     masks = torch.eye(4, dtype=torch.bool)
     data = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
     data.train_mask, data.val_mask, data.stopping_mask, data.test_mask = (mask.unsqueeze(1) for mask in masks)
-    assert [ids.tolist() for ids in pyg.single(data).splits[0]] == [[0, 1], [2], [3]]
+    assert [ids.tolist() for ids in pyg.single(data, "made", predefined=True).splits[0].values()] == [[0, 1], [2], [3]]
 
 
 def test_categories_of_atoms_become_columns_of_fixed_width() -> None:

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from grb import catalogue
 from grb.dataset import Dataset, download, load_dataset, rebuild, registry, storage
-from grb.dataset.split import difficulty_split
+from grb.dataset.splits import difficulty_split
 from grb.errors import DataError, MissingDataset, UnknownName
 
 NODES, EDGES = 40, 60
@@ -129,7 +129,7 @@ def test_other_raw_files_than_the_papers_graph_are_refused(home: Path, monkeypat
     small = tiny()
     small.x = small.x[:, :4]
     monkeypatch.setattr(Stand, "__getitem__", lambda self, place: small)
-    with pytest.raises(DataError, match="flickr-rebuilt have 4 features, but the graph of the paper has 5"):
+    with pytest.raises(DataError, match="flickr-rebuilt have 4 features, but grb-flickr of the paper has 5"):
         rebuild.rebuild("flickr")
     assert not (home / "data" / "GRB").exists()
 

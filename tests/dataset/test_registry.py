@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grb.dataset import Dataset, registry
+from grb.dataset import Dataset, dataset_reference, load_dataset, registry, storage
 from grb.errors import DataError, UnknownName
 
 
@@ -73,3 +73,29 @@ def test_unknown_names_never_become_paths(places: Path) -> None:
         with pytest.raises(UnknownName):
             registry.find(name)
     assert os.listdir(places) == []
+
+
+@pytest.mark.parametrize("name", ["synth-tiny", "SYNTH-TINY"])
+def test_the_reference_of_a_named_dataset_is_its_catalogue_name(name: str) -> None:
+    assert dataset_reference(name) == "synth-tiny"
+    assert load_dataset(dataset_reference(name)).name == "synth-tiny"
+
+
+def test_the_reference_of_files_holds_in_any_directory(tmp_path, monkeypatch) -> None:
+    storage.save(load_dataset("synth-tiny"), tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    reference = dataset_reference("./mine")
+    assert reference == str(tmp_path / "mine")
+    monkeypatch.chdir("/")
+    assert load_dataset(reference).num_nodes == 300
+
+
+def test_the_reference_of_code_is_its_import_path() -> None:
+    assert dataset_reference("some.module:load") == "some.module:load"
+
+
+def test_a_dataset_of_this_process_alone_has_no_reference() -> None:
+    with pytest.raises(UnknownName, match="no dataset 'custom'"):
+        dataset_reference("custom")
+    with pytest.raises(DataError, match="exists in this process only"):
+        dataset_reference("custom", load_dataset("synth-tiny"))

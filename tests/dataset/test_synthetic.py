@@ -5,10 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from grb.dataset import synthetic
+from grb.dataset import Dataset, load_dataset, synthetic
 from grb.dataset.synthetic import PINNED, RECIPES, Arrays, Recipe, fingerprint, generate, make
 from grb.errors import DataError, UnknownName
 
@@ -188,3 +190,25 @@ def test_a_graph_that_cannot_hold_the_edges_is_refused():
 def test_one_community_has_no_outside():
     arrays = make(Recipe(nodes=100, edges=150, features=2, shares=(1.0,), seed=0, homophily=0.0, rank=2))
     assert np.diff(arrays.indptr).max() < 60  # without care every outside pick would be the last node
+
+
+def test_the_collection_is_what_it_was() -> None:
+    dataset = load_dataset("synth-graphs", mode="full")
+    assert dataset.fingerprint() == "3daba6920bb8f263cf778cff724e3b2067ddeadb43dd56d2d26df0c4cde1621e"
+    assert dataset.fingerprint() == Dataset("synth-graphs").fingerprint()
+    assert dataset.synthetic and dataset.num_items == 200 and dataset.num_classes == 2
+    assert dataset.scheme is not None and dataset.scheme.description.startswith("10 stratified folds")
+
+
+def test_classes_of_the_collection_differ_in_edges_and_not_in_types() -> None:
+    graph = load_dataset("synth-graphs").graph
+    assert isinstance(graph.x, Tensor) and graph.y is not None and graph.ptr is not None
+    types, owner = graph.x.argmax(1), graph.owner
+    ends = graph.adj.edges()
+    alike = (types[ends[0]] == types[ends[1]]).double()
+    of_edges = graph.y[owner[ends[0]]]
+    assert alike[of_edges == 0].mean() > alike[of_edges == 1].mean() + 0.2
+    shares = torch.stack([graph.x[graph.y[owner] == label].mean(0) for label in (0, 1)])
+    assert (shares[0] - shares[1]).abs().max() < 0.05
+    degrees = [graph.adj.degrees[graph.y[owner] == label].double().mean() for label in (0, 1)]
+    assert abs(degrees[0] - degrees[1]) < 0.05

@@ -117,7 +117,7 @@ def test_sentences_say_what_was_measured_what_is_allowed_and_what_to_do(dataset:
     (flag,) = check_model(Spoilt(gcn, DEFECTS["half detached"][0]), dataset, mode="full")
     assert flag.sentence == (
         "along 6 of 6 directions the loss does not rise as its gradient says (off by 50%, while 10% is allowed); look "
-        "for detach() or a backward pass of your own in forward, or attack without gradients"
+        "for detach() or a custom backward pass in forward, or attack without gradients"
     )
     assert flag.numbers["wrong"] == 6 and flag.numbers["median_error"] == pytest.approx(0.5, abs=0.05)
     assert json.loads(json.dumps(flag.to_dict())) == {

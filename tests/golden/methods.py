@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from grb.catalogue import entries
+from grb.catalogue import entries, resolve
+from grb.dataset import load_dataset
 from grb.errors import UnknownName
 from grb.graph import GraphEdit
 from grb.model.base import predict
@@ -47,6 +48,7 @@ def study_of(method: str) -> Study:
     scenario = entries("attack")[name].group
     threat = MODIFICATION if scenario == "modification" else {}
     few |= {"iterations": 6, "training": {"epochs": 20}}  # against a surrogate that has learnt something
+    few["objective"] = getattr(resolve("attack", name), "objective", "evasion")
     return plan_study(Recipe("golden", "synth-tiny", scenario=scenario, attacks=(Spec(name),), threat=threat, **few))
 
 
@@ -74,7 +76,7 @@ def values_of(method: str) -> dict[str, Any]:
             worker.do(study.jobs[key])
         record = worker.do(job)
         if job.kind == "fit":
-            logits = predict(load_model(store.find(record, "weights")), study.dataset.graph)
+            logits = predict(load_model(store.find(record, "weights")), load_dataset("synth-tiny").graph)
             return {"logits": sample(logits), "largest": float(logits.abs().max())}
         edit = GraphEdit.load(store.find(record, "edit"))
     rows = [part for part in (edit.new_x, edit.set_x) if part is not None]

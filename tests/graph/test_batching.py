@@ -12,7 +12,8 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, convert
-from grb.graph.batching import batch_edits, get_example, owners, unbatch_edit
+from grb.graph.batching import batch_edits, get_example, unbatch_edit
+from grb.graph.edit import owners
 from made_collections import random_collection
 
 

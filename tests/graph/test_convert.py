@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -127,3 +128,32 @@ def test_sparse_features_become_dense_elsewhere() -> None:
     sparse = graph.with_features(sparse_features(graph.x))
     assert torch.equal(convert.to_pyg(sparse).x, graph.x)
     assert convert.to_networkx(sparse).nodes[3]["x"].tolist() == [6.0, 7.0]
+
+
+# rows of injected nodes
+
+
+def injected(values: list[float] | None = None, columns: tuple[int, ...] = (0, 2, 4, 1, 3)) -> csr_matrix:
+    """Two nodes injected into three: 3 - 0, 3 - 2, 4 - 1 and the edge between them, from both of its ends."""
+    return csr_matrix((values or [1.0] * 5, ([0, 0, 0, 1, 1], columns)), shape=(2, 5))
+
+
+def test_rows_of_injected_nodes_become_an_edit() -> None:
+    edit = convert.injection_from_rows(injected(), np.ones((2, 4)))
+    assert edit.n == 3 and edit.num_new == 2 and edit.add.T.tolist() == [[0, 3], [1, 4], [2, 3], [3, 4]]
+
+
+def test_injected_edges_have_no_weight() -> None:
+    with pytest.raises(DataError, match=r"2 of 5 injected edges have a weight other than 1 \(largest: 1e\+10\), but"):
+        convert.injection_from_rows(injected([1.0, 1e10, 1.0, -3.0, 1.0]), np.ones((2, 4)))
+    with pytest.raises(DataError, match="1 of 5 injected edges have a weight other than 1"):
+        convert.injection_from_rows(injected([1.0, np.nan, 1.0, 1.0, 1.0]), np.ones((2, 4)))
+
+
+def test_rows_of_injected_nodes_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(DataError, match="not symmetric, or has loops"):
+        convert.injection_from_rows(injected(columns=(0, 2, 4, 1, 2)), np.ones((2, 4)))
+    with pytest.raises(DataError, match="not symmetric, or has loops"):
+        convert.injection_from_rows(injected(columns=(0, 2, 3, 1, 4)), np.ones((2, 4)))
+    with pytest.raises(DataError, match=r"adj is a csr_matrix of shape \(5, 2\), but"):
+        convert.injection_from_rows(injected().T.tocsr(), np.ones((2, 4)))

@@ -363,6 +363,45 @@ def test_between_graphs_of_other_width_is_refused() -> None:
         GraphEdit.between(path_graph(), graph_of(5, set(), torch.ones(5, 1)))
 
 
+def kddcup_pair(rounded: Tensor) -> tuple[Graph, Graph]:
+    """A clean graph, and the attacked one as a competition's file holds it: the original rows in another precision."""
+    clean = graph_of(4, {(0, 1), (1, 2), (2, 3)}, torch.linspace(-1.7, 1.6, 12).view(4, 3))
+    edges = {(0, 1), (1, 2), (2, 3), (0, 4), (3, 4), (4, 5)}
+    return clean, graph_of(6, edges, torch.cat([rounded, torch.full((2, 3), 2.0)]))
+
+
+def test_rounded_original_rows_are_unchanged_within_a_named_tolerance_only() -> None:
+    clean = kddcup_pair(torch.zeros(4, 3))[0]
+    assert isinstance(clean.x, Tensor)
+    _, attacked = kddcup_pair(clean.x.half().float())
+    edit = GraphEdit.between(clean, attacked, tolerance=1e-3)
+    assert edit.set_ids is None and edit.num_new == 2 and edit.add.T.tolist() == [[0, 4], [3, 4], [4, 5]]
+    exact = GraphEdit.between(clean, attacked)
+    assert exact.set_ids is not None and exact.set_ids.tolist() == [0, 1, 2, 3]
+    moved = clean.x.half().float()
+    moved[2, 1] += 0.0011
+    found = GraphEdit.between(clean, kddcup_pair(moved)[1], tolerance=1e-3)
+    assert found.set_ids is not None and found.set_ids.tolist() == [2]
+    assert found.set_x is not None and torch.equal(found.set_x[0], moved[2])
+
+
+def test_a_tolerance_forgives_no_edge_no_weight_and_no_nan() -> None:
+    clean = kddcup_pair(torch.zeros(4, 3))[0]
+    missing = graph_of(4, {(0, 1), (1, 2)}, clean.x)  # type: ignore[arg-type]
+    assert GraphEdit.between(clean, missing, tolerance=9.0).drop.T.tolist() == [[2, 3]]
+    with pytest.raises(DataError, match="weights"):
+        GraphEdit.between(weighted(1.0, 1.0), weighted(1.0, 1.0 + 1e-6), tolerance=9.0)
+    holed = Graph(clean.adj, torch.full((4, 3), torch.nan))
+    with pytest.raises(DataError, match="NaN"):
+        GraphEdit.between(clean, holed, tolerance=9.0)
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, float("nan"), float("inf")])
+def test_a_tolerance_that_is_no_number_is_refused(tolerance: float) -> None:
+    with pytest.raises(DataError, match="tolerance is .*, but a finite number"):
+        GraphEdit.between(path_graph(), path_graph(), tolerance=tolerance)
+
+
 def weighted(*weights: float) -> Graph:
     edges = np.array([[0, 1], [1, 2]])
     return Graph.build(adjacency_from_edges(edges, 3, values=np.array(weights))[0], torch.ones(3, D))[0]

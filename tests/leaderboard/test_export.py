@@ -7,6 +7,7 @@ import json
 import pytest
 
 from grb.errors import DataError
+from grb.evaluator.board import Board
 from grb.leaderboard import export
 from made_boards import HOSTILE, made_board
 
@@ -19,7 +20,7 @@ def test_one_row_per_cell_with_error_bars_and_the_papers_value():
     board = made_board(paper=True)
     found = read(export.to_csv(export.cell_rows(board)))
     assert len(found) == len(board.cells)
-    row = next(row for row in found if (row["attack"], row["defense"], row["mode"]) == ("fgsm", "gcn", "easy"))
+    row = next(row for row in found if (row["attack"], row["defense"], row["difficulty"]) == ("fgsm", "gcn", "easy"))
     cell = board.cell("fgsm", "gcn", "easy")
     assert cell is not None
     assert float(row["accuracy"]) == pytest.approx(cell.score.mean)
@@ -46,7 +47,7 @@ def test_one_row_per_defense_and_difficulty():
     assert len(found) == len(board.defenses) * len(board.difficulties)
     row = found[0]
     assert {"rank_best", "rank_worst", "weighted", "worst_node_std", "fgsm", "fgsm std", "pgd (white-box)"} <= set(row)
-    full = [row for row in found if row["mode"] == "full"]
+    full = [row for row in found if row["difficulty"] == "full"]
     assert [row["defense"] for row in full] == list(board.defenses)
 
 
@@ -73,8 +74,8 @@ def _is_number(cell):
 def test_a_board_survives_json():
     board = made_board(paper=True, flags=["gcn is odd"], victims=2)
     text = export.to_json([board])
-    (back,) = [export.board_from_plain(each) for each in json.loads(text)["boards"]]
-    assert back.plain() == board.plain()
+    (back,) = [Board.from_dict(each) for each in json.loads(text)["boards"]]
+    assert back.to_dict() == board.to_dict()
     assert back.cell("fgsm", "gcn", "full") is not None
 
 
@@ -92,8 +93,8 @@ def test_boards_from_a_file(tmp_path):
         ('{"boards": NaN}', "is no JSON of boards"),
         ("[]", "holds no boards"),
         ('{"boards": []}', "holds no boards"),
-        ('{"boards": [{}]}', "no board of format 1"),
-        ('{"boards": [7]}', "no board of format 1"),
+        ('{"boards": [{}]}', "not a board of format 2"),
+        ('{"boards": [7]}', "not a board of format 2"),
     ],
 )
 def test_other_files_are_refused_in_one_sentence(tmp_path, text, words):
@@ -106,21 +107,21 @@ def test_other_files_are_refused_in_one_sentence(tmp_path, text, words):
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        ("format", 2),
+        ("format", 1),
         ("cells", [7]),
         ("cells", []),
-        ("modes", "full"),
-        ("modes", []),
+        ("difficulties", "full"),
+        ("difficulties", []),
         ("ranks", {"full": {"gcn": [1]}}),
         ("by_defense", {"full": {"gcn": {"weighted": {"mean": "x", "std": 0, "low": None, "high": None, "n": 1}}}}),
         ("meta", 5),
     ],
 )
 def test_a_board_with_a_wrong_part_is_refused(place, value):
-    plain = made_board().plain()
-    plain[place] = value
+    values = made_board().to_dict()
+    values[place] = value
     with pytest.raises(DataError):
-        export.board_from_plain(plain)
+        Board.from_dict(values)
 
 
 def test_a_missing_file_is_one_sentence(tmp_path):

@@ -108,8 +108,8 @@ def test_difficulties_by_name_or_first_letter():
     assert table.chosen_difficulty(board, "e") == table.chosen_difficulty(board, "Easy") == "easy"
     with pytest.raises(UnknownName, match="This board has easy, medium, hard, full"):
         table.chosen_difficulty(board, "extreme")
-    with pytest.raises(UnknownName, match="accuracy"):
-        table.heat_table(board, metric="acuracy")
+    with pytest.raises(UnknownName, match="Did you mean 'accuracy'"):
+        table.check_metric("acuracy", [board])
 
 
 def test_another_difficulty_has_another_order():

@@ -15,7 +15,7 @@ import grb
 from grb.attack import AttackContext, run_attack
 from grb.attack.build import build_attack
 from grb.dataset import Dataset
-from grb.dataset.raw import thin
+from grb.dataset.raw_arrays import sparsify
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Adjacency, adjacency_from_edges, convert
 from grb.model.adapters import Wrapped, wrap
@@ -143,7 +143,7 @@ def test_a_layer_with_a_cache_sees_the_edited_graph(dataset: Dataset) -> None:
 
 
 def test_what_cannot_be_wrapped_is_refused_in_one_sentence(dataset: Dataset) -> None:
-    with pytest.raises(DataError, match="does not tell how it takes a graph"):
+    with pytest.raises(DataError, match="does not show how it takes a graph"):
         wrap(nn.Linear(2, 2))
     with pytest.raises(GRBError, match="no style 'dgll'"):
         wrap(nn.Linear(2, 2), style="dgll")  # type: ignore[arg-type]
@@ -193,7 +193,7 @@ def test_self_loops_are_added_where_the_module_was_trained_with_them(dataset: Da
 
 
 def test_sparse_features_become_dense_once(dataset: Dataset) -> None:
-    sparse = thin(torch.eye(dataset.graph.n)[:, :100])
+    sparse = sparsify(torch.eye(dataset.graph.n)[:, :100])
     assert isinstance(sparse, CSR)
     model = wrap(made("GAT", 100, dataset.num_classes).eval())
     first = predict(model, dataset.graph.with_features(sparse))

@@ -23,7 +23,7 @@ def scores() -> dict[tuple[str, str, str], list[float]]:
     with RECORDS.open() as stream:
         for row in csv.DictReader(stream):
             if row["knowledge"] != "white-box":
-                found[row["attack"], row["defense"], row["mode"]].append(100 * float(row["accuracy"]))
+                found[row["attack"], row["defense"], row["difficulty"]].append(100 * float(row["accuracy"]))
     return found
 
 
@@ -57,7 +57,7 @@ def test_five_trainings_of_every_victim_are_there_and_ranks_follow_from_them() -
     found: dict[tuple[str, int], list[float]] = defaultdict(list)
     with RECORDS.with_name("victims-grb-cora.csv").open() as stream:
         for row in csv.DictReader(stream):
-            if row["mode"] == "full" and row["attack"] != "none":
+            if row["difficulty"] == "full" and row["attack"] != "none":
                 found[row["defense"], int(row["victim"])].append(float(row["accuracy"]))
     assert len(found) == 12 * 5 and all(len(values) == 5 * 10 for values in found.values())
     means = {name: [float(np.mean(found[name, victim])) for victim in range(5)] for name, _ in found}

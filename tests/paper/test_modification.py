@@ -47,7 +47,7 @@ def board() -> dict[tuple[str, str, str], list[float]]:
     found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     with (RESULTS / "leaderboard-grb-cora-modification.csv").open() as stream:
         for row in csv.DictReader(stream):
-            found[row["attack"], row["defense"], row["mode"]].append(100 * float(row["accuracy"]))
+            found[row["attack"], row["defense"], row["difficulty"]].append(100 * float(row["accuracy"]))
     return found
 
 
@@ -76,9 +76,9 @@ def test_more_edges_do_more_harm(attack: str, defense: str) -> None:
     found: dict[float, list[float]] = defaultdict(list)
     with (RESULTS / "modification-budget-grb-cora.csv").open() as file:
         for record in csv.DictReader(file):
-            name, _, share = record["attack"].partition(" edge_ratio=")
-            if (name, record["defense"]) == (attack, defense):
-                found[float(share)].append(float(record["accuracy"]))
+            if (record["attack"], record["defense"]) == (attack, defense):
+                assert record["limit"] == "edge_ratio"
+                found[float(record["limit_value"])].append(float(record["accuracy"]))
     left = [mean(found[share]) for share in sorted(found)]
     assert len(left) == 6 and all(len(values) == 3 for values in found.values())
     assert left == sorted(left, reverse=True)

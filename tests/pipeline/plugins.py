@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
 from grb.attack import AttackContext
+from grb.dataset import Dataset, load_dataset
 from grb.graph import Adjacency, Graph, GraphEdit
 from grb.model.base import GraphModel
 
@@ -140,6 +143,20 @@ class Greedy:
         return GraphEdit(n, none, none, torch.zeros(new, context.graph.num_features))
 
 
+@dataclass(frozen=True)
+class LimitRaising:
+    """Raises every limit that it can find, also those of its caller, and uses them."""
+
+    needs_model = False
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        frame = sys._getframe(1)
+        for held in (context, frame.f_locals.get("context"), frame.f_locals.get("given")):
+            if held is not None:
+                object.__setattr__(held.threat, "nodes", 100)
+        return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))
+
+
 class Linear(GraphModel):
     """A model of the user's: features times a matrix."""
 
@@ -178,6 +195,34 @@ class Remembering(Linear):
         out = torch.zeros(len(x), self.params["out_features"])
         out[:, self.asked % 2] = 1.0
         return out
+
+
+class Repeating(Linear):
+    """Repeats what it said first."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = super().forward(x, op)
+        if self.training:
+            return logits
+        self.first = getattr(self, "first", logits)
+        rows = min(len(x), len(self.first))
+        return torch.cat([self.first[:rows], logits[rows:]])
+
+
+class IdCutting(Linear):
+    """Knows what it was trained on by its id: only the features of the last nodes count."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = super().forward(x, op)
+        late = torch.arange(len(x))[:, None] >= len(x) // 2
+        return logits if self.training else torch.where(late, logits.roll(1, 1), logits)
+
+
+class Rounding(Linear):
+    """Has no gradients at its features when it is evaluated."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return super().forward(x if self.training else torch.round(x * 8) / 8, op)
 
 
 class Crooked(Linear):
@@ -356,3 +401,21 @@ class Nowhere(Linear):
 
     def forward(self, x: Tensor, op: Any) -> Tensor:
         return super().forward(x, op) * (1.0 if self.training else torch.nan)
+
+
+# datasets of the user's
+
+
+def tiny_again() -> Dataset:
+    known = load_dataset("synth-tiny")
+    return Dataset.from_arrays(known.graph.adj, known.graph.x, known.labels, name="tiny-again")
+
+
+def several_labels() -> Dataset:
+    """Nodes with several labels each, which the features give away."""
+    rng = np.random.default_rng(0)
+    n, classes = 120, 3
+    y = (rng.random((n, classes)) < 0.4).astype(np.float32)
+    x = np.hstack([y, rng.normal(0, 0.3, (n, 5))]).astype(np.float32)
+    upper = np.triu(rng.random((n, n)) < 0.03, 1)
+    return Dataset.from_arrays(sp.csr_matrix((upper | upper.T).astype(float)), x, y, name="several")

@@ -82,7 +82,7 @@ def test_profiles_of_the_taxonomy_are_those_of_this_process(address: str, tmp_pa
         assert done.exit_code == 0, done.stderr
     keys = sorted(here.keys())
     assert len(keys) == 6 and keys == sorted(there.keys()) and there.verify() == []
-    assert [here.read(key).result["auroc"] for key in keys] == [there.read(key).result["auroc"] for key in keys]
+    assert [here.read(key).measurement for key in keys] == [there.read(key).measurement for key in keys]
 
 
 def test_workers_that_do_not_see_the_store_get_parcels(

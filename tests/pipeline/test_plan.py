@@ -103,6 +103,20 @@ def test_limits_can_be_changed_and_varied() -> None:
         assert sum(not study.jobs[score].data.edits for score in part.scores) == 2  # the clean graph, gcn and mlp
 
 
+def test_the_range_of_features_is_the_papers_or_that_of_the_data() -> None:
+    """Recipes keep Table 12 as printed, so that their numbers stay; the data's range is another job and another record."""
+    ranges = {
+        named: {tuple(job.extra["threat"]["feature_range"]) for job in of_kind(plan_study(made), "attack")}
+        for named, made in {
+            "": recipe(),
+            "paper": recipe(threat={"feature_range": "paper"}),
+            "data": recipe(threat={"feature_range": "data", "nodes": 2}),
+        }.items()
+    }
+    assert ranges[""] == ranges["paper"] == {(-0.9, 0.9)}
+    assert ranges["data"] == {load_dataset("synth-tiny").feature_range}
+
+
 def test_limits_of_a_modification() -> None:
     study = plan_study(recipe(scenario="modification", white_box=[], attacks=["rnd"]))
     usual = default_threat_model("modification", load_dataset("synth-tiny"), "full")
@@ -244,14 +258,14 @@ def test_a_board_is_what_the_records_say(study: Study, store: Store) -> None:
     assert sum(len(cell.values) for cell in made.cells) == sum(len(place.modes) for place in planned(study))
     by_score = {place.score: place for place in planned(study)}
     for cell in made.cells:
-        for value, about in zip(cell.values, cell.metadata, strict=True):
-            measured = Measurement.from_dict(store.read(about["score"]).measurement)
-            place, outcome = by_score[about["score"]], measured.outcomes[cell.difficulty]
+        for value, facts in zip(cell.values, cell.metadata, strict=True):
+            measured = Measurement.from_dict(store.read(facts["score"]).measurement)
+            place, outcome = by_score[facts["score"]], measured.outcomes[cell.difficulty]
             assert (cell.attack, cell.defense, cell.knowledge) == (place.attack, place.defense, place.knowledge)
-            assert (about["repeat"], about["victim_seed"]) == (place.repeat, place.victim)
+            assert (facts["repeat"], facts["victim_seed"]) == (place.repeat, place.victim)
             assert value == outcome.values["accuracy"] == pytest.approx(np.mean(outcome.bits()), abs=1e-12)
             if cell.attack != CLEAN:
-                assert about["budget"] == store.read(about["attack"]).result["budget"]
+                assert facts["budget"] == store.read(facts["attack"]).result["budget"]
 
 
 def test_a_study_survives_as_plain_values(study: Study) -> None:
@@ -260,7 +274,7 @@ def test_a_study_survives_as_plain_values(study: Study) -> None:
     back = Record.from_json(record.to_json(), key=record.key, source="test")
     assert StudyInfo.from_dict(back.result) == study.info
     for spoilt in ({}, {**back.result, "format": 0}, {**back.result, "victims": "3"}, {**back.result, "parts": 5}):
-        with pytest.raises(DataError, match="this is no study"):
+        with pytest.raises(DataError, match="this is not a study"):
             StudyInfo.from_dict(spoilt)
 
 

@@ -11,7 +11,7 @@ from grb.catalogue import preset
 from grb.defense import build_defense
 from grb.errors import DataError, GRBError, UnknownName
 from grb.pipeline import Recipe, Spec, read_recipe, recipe_names
-from grb.pipeline.recipe import MAX_BYTES, parse_recipe
+from grb.pipeline.recipe import MAX_BYTES, parse_recipe, recipe_from_dict
 from grb.threat import injection_table
 
 GRB_DATASETS = ("grb-cora", "grb-citeseer", "grb-flickr", "grb-reddit", "grb-aminer")
@@ -235,7 +235,9 @@ def test_quick_replaces_what_it_names() -> None:
         "dataset: a\nrepeats: 5\ntraining: {epochs: 9}\nquick: {repeats: 1, training: {patience: 3}}", name="q"
     )
     quick = {"repeats": 1, "training": {"patience": 3}}
-    assert recipe.quickly() == Recipe("q", "a", repeats=1, training={"patience": 3}, quick=quick, title="q (quick)")
+    changed = {"repeats": 1, "training": {"patience": 3}, "quick": quick}
+    assert recipe.quickly() == Recipe("q", "a", title="q (quick)", is_quick=True, **changed)
+    assert recipe_from_dict(recipe.quickly().to_dict()) == recipe.quickly()
 
 
 def test_recipes_are_plain_yaml_that_any_reader_reads() -> None:

@@ -46,7 +46,7 @@ def test_a_number_that_was_made_up_is_found(store: Store, study: Study, tmp_path
     assert forged.verify() == []
     different = [each for each in rerun(forged, [score.key]) if not each.equal]
     assert [(each.key, each.verdict) for each in different] == [(score.key, "different")]
-    assert different[0].difference.startswith("its outcomes is ")
+    assert different[0].difference.startswith("its outcomes full changed is 0.")
     claimed, found = different[0].scores["full"]
     assert claimed == 1.0 and found == store.read(score.key).measurement["outcomes"]["full"]["values"]["accuracy"]
 
@@ -140,9 +140,10 @@ def test_a_missing_input_is_one_sentence(store: Store, study: Study, tmp_path: P
 
 
 @pytest.fixture
-def hostile(tmp_path: Path) -> tuple[Store, Path, list[str]]:
-    """A store from somebody else, whose records name what they should not."""
-    store, canary = Store(tmp_path / "store"), tmp_path / "canary"
+def hostile(store: Store, study: Study, tmp_path: Path) -> tuple[Store, Path, list[str]]:
+    """A store from somebody else, whose records name what they should not and hold what is usual."""
+    usual = {kind: store.read(of_kind(study, kind)[0].key) for kind in ("fit", "attack", "score")}
+    forged, canary = Store(tmp_path / "store"), tmp_path / "canary"
     data = DataRef("synth-tiny", "0" * 64)
     jobs = [
         Job("attack", Spec("subprocess:Popen", {"args": ["touch", str(canary)]}), data, mode="full"),
@@ -151,15 +152,16 @@ def hostile(tmp_path: Path) -> tuple[Store, Path, list[str]]:
         Job("score", Spec("score"), replace(data, chain=(Spec("os:system", {"command": f"touch {canary}"}),))),
     ]
     for job in jobs:
-        store.write(Record(job.key, job, {}, {}, {}))
-    return store, canary, [job.key for job in jobs]
+        held = usual[job.kind]
+        forged.write(Record(job.key, job, held.result, {}, held.provenance, held.measurement))
+    return forged, canary, [job.key for job in jobs]
 
 
 def test_code_that_a_record_names_is_not_imported(hostile: tuple[Store, Path, list[str]]) -> None:
     store, canary, keys = hostile
     assert store.verify() != []  # and nothing is imported for it
     for key in keys:
-        with pytest.raises(IntegrityError, match="names code .*imported only if you trust it"):
+        with pytest.raises(IntegrityError, match="names code .*used only if you trust it"):
             rerun(store, [key])
     assert not canary.exists()
 

@@ -12,8 +12,9 @@ import pytest
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.board import Board, Run, board_from_runs
 from grb.pipeline import Limits, Store, Study, boards, build_board, plan_study, read_recipe, run
+from grb.pipeline.board_flags import score_flags
 from grb.pipeline.recipe import recipe_from_dict
-from grb.pipeline.results import _suspicious, studies
+from grb.pipeline.results import studies
 from made_boards import tiny_store
 from pipeline.parts import copied, planned, recipe
 
@@ -41,6 +42,12 @@ def test_a_board_knows_the_specs_of_victims_and_attacks(tiny: Store) -> None:
     assert cell is not None
     assert cell.metadata[0]["victim_spec"]["name"] == "gcn+ln"
     assert cell.metadata[0]["attack_spec"] == {"name": "fgsm", "params": {"iterations": 10}}
+
+
+def test_every_cell_says_which_preset_its_limits_are(tiny: Store) -> None:
+    (board,) = boards(tiny)
+    told = {line["preset"] for cell in board.cells for line in cell.metadata if cell.attack != "none"}
+    assert told == {"paper"}
 
 
 def test_a_recipe_is_named(tiny: Store, quick: Study) -> None:
@@ -147,7 +154,7 @@ def test_a_damaged_record_is_not_swept_under_the_carpet(tiny: Store, quick: Stud
 def test_a_score_without_a_measurement_is_refused(tiny: Store, quick: Study, tmp_path: Path) -> None:
     spoilt = copied(tiny, tmp_path / "spoilt")
     spoilt.write(replace(spoilt.read(quick.targets[0]), measurement=None))
-    with pytest.raises(DataError, match=f"score {quick.targets[0][:12]}: this is no measurement .* run again"):
+    with pytest.raises(DataError, match=f"score {quick.targets[0][:12]}: this is not a measurement .* run again"):
         boards(spoilt)
 
 
@@ -178,8 +185,8 @@ def scored(white_box: float) -> Board:
 
 
 def test_scores_that_do_not_fit_together_become_flags() -> None:
-    assert list(_suspicious(scored(0.2), {"full": 1000})) == []
-    (flag,) = _suspicious(scored(0.7), {"full": 1000})
+    assert list(score_flags(scored(0.2), {"full": 1000})) == []
+    (flag,) = score_flags(scored(0.7), {"full": 1000})
     assert flag.startswith("transfer-beats-white-box: gcn, full: fgsm by transfer")
 
 
@@ -196,3 +203,37 @@ def test_attacks_of_different_budgets_are_on_different_boards(tmp_path: Path) ->
         used = {about["budget"]["nodes"] for cell in board.cells for about in cell.metadata if "budget" in about}
         assert used == {float(nodes)}
         assert board.meta["title"] == f"tiny, nodes {nodes}"
+
+
+def test_a_defense_that_looks_at_who_is_asking_has_no_rank(tmp_path: Path) -> None:
+    names = [f"pipeline.plugins:{name}" for name in ("Remembering", "IdCutting", "Repeating", "Linear")]
+    study = plan_study(
+        recipe(
+            defenses=["gat", *names], modes=["full"], attacks=["rnd"], white_box=[], repeats=1, training={"epochs": 9}
+        )
+    )
+    store = Store(tmp_path / "store")
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
+    (board,) = build_board(study, store)
+    cheats = set(names[:-1])
+    assert set(board.defenses[-3:]) == cheats and not cheats & set(board.ranks["full"])
+    assert set(board.ranks["full"]) == {"gat", "gcn", "mlp", names[-1]}
+    assert max(worst for _, worst in board.ranks["full"].values()) == 4
+    told = {name: [flag for flag in board.flags if flag.startswith(name)] for name in names}
+    assert (
+        "keeps-state" in told[names[0]][0] and "node-order" in told[names[1]][0] and "keeps-state" in told[names[2]][0]
+    )
+    assert all("without a rank, in" in flags[0] for name, flags in told.items() if name in cheats)
+    assert not any("without a rank" in flag for flag in told[names[-1]])
+    assert board.cell("rnd", names[0], "full") is not None  # what was measured is shown
+
+
+def test_models_of_others_are_checked_without_being_asked(tmp_path: Path) -> None:
+    names = [f"pipeline.plugins:{name}" for name in ("Rounding", "Linear")]
+    study = plan_study(recipe(defenses=names, modes=["full"], attacks=["rnd"], white_box=[], repeats=1))
+    store = Store(tmp_path / "store")
+    assert run(study.jobs.values(), store, limits=Limits(workers=0)).complete
+    (board,) = build_board(study, store)
+    assert any(flag.startswith(f"{names[0]}: zero-gradient") for flag in board.flags)
+    assert not any(flag.startswith(("gcn: ", "mlp: ")) for flag in board.flags)
+    assert set(names) <= set(board.ranks["full"])  # a warning takes no rank

@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grb
+from grb.attack.build import submission_threats
 from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
 from grb.errors import BudgetError, DataError, GRBError
 from grb.graph import GraphEdit
-from grb.pipeline import Limits, Store, Study, boards, run
+from grb.pipeline import Limits, Store, Study, boards, plan_study, run
 from grb.pipeline.card import Card, parse_card, read_card
 from grb.pipeline.plan import join_submission
 from grb.pipeline.rerun import rerun
@@ -188,7 +189,7 @@ def test_no_edit_beyond_the_limits_is_accepted(
     pairs = data.draw(st.sets(ends.filter(lambda pair: pair[0] < pair[1]), max_size=9)) if new else set()
     value = data.draw(st.sampled_from([0.0, 1.0, 1.0000001, 1.00001, -1.1]))
     degrees = np.bincount([end - n for pair in pairs for end in pair if end >= n], minlength=new)
-    allowed = new <= 3 and (not new or degrees.max() <= 2) and (not new or abs(value) <= 1.000001)
+    allowed = new <= 3 and (not new or degrees.max() <= 2) and (not new or abs(value) <= 1)
     array = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
     path = tmp_path_factory.getbasetemp() / "edit.npz"
     path.write_bytes(npz_bytes(arrays_of(dataset, add=array, new_x=np.full((new, d), value, dtype=np.float32))))
@@ -272,6 +273,28 @@ def test_an_attack_joins_the_board_and_can_only_lower_scores(
     assert own.verify() == [] and [record.key for record in submissions(own)] == [
         check(edit, card, dataset, threat).job.key
     ]
+
+
+def test_an_attack_with_the_range_of_the_data_is_legal_and_stays_off_boards_of_a_narrower_range(
+    dataset: Dataset, store: Store, edit: Path, tmp_path: Path
+) -> None:
+    allowed = submission_threats("injection", dataset, "full")
+    assert [each.feature_range for each in allowed] == [(-0.9, 0.9), dataset.feature_range]  # type: ignore[union-attr]
+    within = check(edit, CARD, dataset, allowed)
+    assert within.job.extra["threat"]["feature_range"] == [-0.9, 0.9]
+    rows = np.full((1, dataset.graph.num_features), dataset.feature_range[0], dtype=np.float32)
+    wide = tmp_path / "wide.npz"
+    wide.write_bytes(npz_bytes(arrays_of(dataset, add=np.array([[0], [dataset.graph.n]]), new_x=rows)))
+    checked = check(wide, CARD, dataset, allowed)
+    assert checked.job.extra["threat"]["feature_range"] == list(dataset.feature_range)
+    with pytest.raises(DataError, match="difficulty or range of features is another"):
+        join_submission(store, record_of(checked), recipe())
+    study = plan_study(recipe(threat={"feature_range": "data"}), submitted=[record_of(checked), record_of(within)])
+    assert checked.job.key in study.jobs
+    assert within.job.key not in study.jobs  # the table's upper end, 0.9, is above that of this data
+    wide.write_bytes(npz_bytes(arrays_of(dataset, add=np.array([[0], [dataset.graph.n]]), new_x=rows * 1.001)))
+    with pytest.raises(BudgetError, match="but the threat model allows -0.911936"):
+        check(wide, CARD, dataset, allowed)
 
 
 def test_a_defense_meets_every_attack_and_is_attacked_itself(

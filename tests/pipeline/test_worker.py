@@ -122,6 +122,12 @@ def test_other_presets_than_the_planned_ones_are_refused(store: Store, study: St
         refused(replace(job, method={**job.method, "lr": 5}), store, IntegrityError, "other presets here")
 
 
+def test_an_attack_that_raises_its_limits_is_refused(store: Store) -> None:
+    """Also where it reaches into its caller: the job's own limits are made anew once it has ended."""
+    (job,) = of_kind(plan_study(bare("LimitRaising")), "attack")
+    refused(job, store, BudgetError, "100 nodes are injected, but the threat model allows nodes=9")
+
+
 def test_an_edit_beyond_the_limits_is_no_result(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     (job,) = of_kind(plan_study(bare("Greedy")), "attack")

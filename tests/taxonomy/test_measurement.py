@@ -43,25 +43,25 @@ def test_a_row_keeps_settings_apart_from_results():
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"format": 2}, "format 2"),
+        ({"format": 2}, "`grb taxonomy run` makes new ones"),
         ({"auroc": 1.5}, "1.5"),
-        ({"auroc": True}, "True"),
+        ({"auroc": True}, "bool"),
         ({"seed": -1}, "-1"),
         ({"dataset": None}, "NoneType"),
         ({"training": [1]}, "list"),
-        ({"colour": "red"}, "'colour' is unknown"),
-        ({"perturbations": [{"name": "noedges"}]}, "is missing"),
+        ({"colour": "red"}, "unknown field 'colour'"),
+        ({"perturbations": [{"name": "noedges"}]}, "no field 'title'"),
     ],
 )
 def test_anything_else_is_refused_in_a_sentence(changes, word):
-    with pytest.raises(DataError, match="this is no profiling run of format 1") as refused:
+    with pytest.raises(DataError, match="this is not a profiling run of format 1") as refused:
         ProfileMeasurement.from_dict({**RUN.to_dict(), **changes})
     assert word in str(refused.value)
 
 
-@pytest.mark.parametrize("name", sorted(RUN.to_dict()))
+@pytest.mark.parametrize("name", sorted(RUN.to_dict().keys() - {"curve"}))
 def test_every_field_is_needed(name):
     values = RUN.to_dict()
     del values[name]
-    with pytest.raises(DataError, match="no profiling run"):
+    with pytest.raises(DataError, match="not a profiling run"):
         ProfileMeasurement.from_dict(values)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grb.dataset.raw import thin
+from grb.dataset.raw_arrays import sparsify
 from grb.errors import DataError
 from grb.graph import CompleteAdjacency, Graph, normalise
 from grb.trainer.batches import Collection
@@ -39,7 +39,7 @@ def test_labels_of_nodes_and_sparse_features_follow_their_graphs() -> None:
     graph = random_collection(graphs=3, seed=4)
     x = torch.zeros(graph.n, 100)
     x[torch.arange(graph.n), torch.arange(graph.n)] = 1.0
-    graph = Graph(graph.adj, thin(x), torch.arange(graph.n), graph.ptr)
+    graph = Graph(graph.adj, sparsify(x), torch.arange(graph.n), graph.ptr)
     batch = Collection.of(graph, normalise.raw(graph.adj)).batch(torch.tensor([2, 0]))
     nodes = [*range(graph.ptr[2], graph.ptr[3]), *range(graph.ptr[0], graph.ptr[1])]
     assert batch.y.tolist() == nodes

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from grb.dataset.partition import Split
-from grb.dataset.scheme import Folds
+from grb.dataset.splits import Folds, Split
 from grb.errors import DataError
 from grb.graph import Graph, adjacency_from_edges
 from grb.model.profiling import ProfilingConfig, profiler

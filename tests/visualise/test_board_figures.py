@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -115,17 +117,18 @@ def test_one_difficulty_has_no_effect_to_show():
 
 
 def swept():
-    values = {(CLEAN, name, "full"): [0.9] for name in ("gcn", "mlp")}
-    for attack, loss in (("fgsm", 0.02), ("rnd", 0.01)):
-        for limit, points in (("nodes", (10, 20)), ("edges_per_node", (5,))):
-            for value in points:
-                for place, name in enumerate(("gcn", "mlp")):
-                    hit = 0.9 - loss * value * (1 - place)
-                    values[f"{attack} {limit}={value}", name, "full"] = [hit, hit - 0.02]
-    return board_of(values)
+    boards = []
+    for limit, value in (("nodes", 20), ("nodes", 10), ("edges_per_node", 5)):
+        values = {(CLEAN, name, "full"): [0.9] for name in ("gcn", "mlp")}
+        for attack, loss in (("fgsm", 0.02), ("rnd", 0.01)):
+            for place, name in enumerate(("gcn", "mlp")):
+                hit = 0.9 - loss * value * (1 - place)
+                values[attack, name, "full"] = [hit, hit - 0.02]
+        boards.append(replace(board_of(values), limit=(limit, float(value))))
+    return boards
 
 
-def test_sweeps_are_found_in_the_labels_of_attacks():
+def test_a_sweep_is_the_boards_of_one_limit_in_the_order_of_its_values():
     nodes, edges = sorted(sweeps(swept()), key=lambda sweep: sweep.limit, reverse=True)
     assert (nodes.limit, edges.limit) == ("nodes", "edges_per_node")
     # the mean over both attacks, run by run: fgsm 0.7 and 0.68, rnd 0.8 and 0.78
@@ -134,7 +137,8 @@ def test_sweeps_are_found_in_the_labels_of_attacks():
     assert nodes.models["gcn"][20.0].mean == pytest.approx((0.5 + 0.48 + 0.7 + 0.68) / 4)
     # the mean over both models
     assert nodes.attacks["fgsm"][20.0].mean == pytest.approx((0.5 + 0.9) / 2 - 0.01)
-    assert list(edges.models["gcn"]) == [5.0] and nodes.clean == {"gcn": 0.9, "mlp": 0.9}
+    assert list(nodes.models["gcn"]) == [10.0, 20.0] and list(edges.models["gcn"]) == [5.0]
+    assert nodes.clean == {"gcn": 0.9, "mlp": 0.9}
 
 
 def test_sweeps_are_drawn_with_one_panel_per_limit():
@@ -146,14 +150,14 @@ def test_sweeps_are_drawn_with_one_panel_per_limit():
 
 
 def test_an_attack_that_lacks_a_point_does_not_bend_the_mean():
-    board = board_of({("fgsm nodes=10", "gcn", "full"): [0.5], ("rnd nodes=10", "mlp", "full"): [0.9]})
-    (sweep,) = sweeps(board)
+    board = board_of({("fgsm", "gcn", "full"): [0.5], ("rnd", "mlp", "full"): [0.9]})
+    (sweep,) = sweeps([replace(board, limit=("nodes", 10.0))])
     assert sweep.models == {}
 
 
 def test_a_board_without_a_sweep_says_so():
     with pytest.raises(DataError, match="varies no limit"):
-        sweeps(made_board())
+        sweeps([made_board()])
 
 
 def test_gains_pair_models_with_their_defended_selves():

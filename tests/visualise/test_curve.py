@@ -7,6 +7,7 @@ import pytest
 from grb.attack import Step
 from grb.errors import DataError
 from grb.visualise import curve, draw_curve, save
+from grb.visualise.curve import Curve
 
 STEPS = [Step(0.5, 1.0), Step(math.inf, 0.25), Step(0.75, 0.25), Step(0.5, 0.5)]
 
@@ -38,3 +39,8 @@ def test_a_single_step_is_drawn_as_a_point(tmp_path):
     figure = draw_curve(curve(STEPS[:1]))
     assert figure.axes[0].lines[0].get_marker() == "o"
     assert save(figure, tmp_path / "one.png").stat().st_size > 1000
+
+
+def test_evenly_spaced_steps_keep_their_numbers():
+    data = Curve((0.1, 0.2, 0.3), (1.0, 0.2, 0.5), total=101)
+    assert data.steps == (1, 51, 101) and data.lowest == 51

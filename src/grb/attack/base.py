@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
@@ -15,15 +16,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from grb.attack.graphs import Note, merge_notes, node_types
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
+from grb.graph.batching import batch_edits, get_example
 from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
 from grb.model.base import check_features, predict
+from grb.model.pooled import GraphLevel
 from grb.threat import Injection, Modification, Threat
 
 log = logging.getLogger(__name__)
+
+# seeds of the graphs of a collection are below this
+SEEDS = 2**31
 
 Knowledge = Literal["white-box", "transfer", "none"]
 
@@ -92,7 +99,7 @@ class AttackContext:
     model: nn.Module | None = None
     knowledge: Knowledge = "transfer"
     on_step: Callable[[Step], None] = field(default=lambda step: None, repr=False)
-    on_note: Callable[[str], None] = field(default=lambda note: None, repr=False)
+    on_note: Callable[[Note], None] = field(default=lambda note: None, repr=False)
 
     @property
     def graph(self) -> Graph:
@@ -130,9 +137,9 @@ class AttackContext:
         """Report one step of the attack to whoever watches it."""
         self.on_step(Step(loss, accuracy))
 
-    def note(self, text: str) -> None:
-        """Leave a remark that goes into the record of the result."""
-        self.on_note(text)
+    def note(self, text: str, **values: int) -> None:
+        """Leave a remark that goes into the record; numbers in braces come from ``values``."""
+        self.on_note(Note(text, **values))
 
 
 @runtime_checkable
@@ -155,29 +162,30 @@ class AttackResult:
     peak_megabytes: float
     knowledge: Knowledge
     seed: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
     """Run an attack, refuse an edit that the threat model does not allow, and return it with what it cost.
 
-    The model's training mode, its gradients, the graph and torch's global random state are left as they were. In a collection
-    the targets are whole graphs, each attacked on its own: :mod:`grb.attack.graphs`.
+    The edit is checked against ``context.threat``, which the attack never holds: it works with a copy. The model's training
+    mode, its gradients, the graph and torch's global random state are left as they were. In a collection the targets are
+    whole graphs: every one is attacked by itself, within the limits for one graph (at least one edge may change where a
+    fraction of the edges may), and the model pools.
     """
     if context.graph.ptr is not None:
-        from grb.attack.graphs import attack_graphs
-
-        return attack_graphs(attack, context, seed=seed)
-    _check_scene(context)
+        return _attack_graphs(attack, context, seed=seed)
+    _check_context(context)
     steps: list[Step] = []
 
     def record(step: Step) -> None:
         steps.append(step)
         context.on_step(step)
 
-    notes: list[str] = []
+    notes: list[Note] = []
     knowledge = context.knowledge if context.model is not None else "none"
-    given = AttackContext(context.view, context.threat, context.model, knowledge, record, notes.append)
+    # the attack gets a copy of the limits: what it does to that one does not move those of the check
+    given = AttackContext(context.view, deepcopy(context.threat), context.model, knowledge, record, notes.append)
     start, start_cpu = time.perf_counter(), time.process_time()
     with _untouched(given), torch.random.fork_rng(devices=[]):
         # for models and attacks that draw from the global generator all the same
@@ -198,6 +206,55 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         seed=seed,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
+    """Attack the target graphs of a collection one by one and put the edits together.
+
+    For every graph all its nodes are targets, and the model gives each of them the logits of the graph
+    (:class:`~grb.model.pooled.GraphLevel`), so that every attack on nodes runs as it is: the mean loss of the targets is the
+    loss of the graph. A graph's randomness depends on the seed and on its position in the collection, not on which other
+    graphs are attacked. The edit of the collection is checked once more as a whole.
+    """
+    graph = context.graph
+    targets = check_ids(context.targets, graph.num_graphs, "the list of target graphs")
+    if context.model is not None:
+        check_features(context.model, graph)
+    seeds = torch.randint(SEEDS, (graph.num_graphs,), generator=torch.Generator().manual_seed(seed)).tolist()
+    typed = Graph(graph.adj, graph.x, node_types(graph.x), graph.ptr)
+    model = None if context.model is None else GraphLevel(context.model)
+    start, start_cpu = time.perf_counter(), time.process_time()
+    done: dict[int, AttackResult] = {}
+    for number in targets.tolist():
+        own = get_example(typed, number)
+        none = torch.empty(0, dtype=torch.int64)
+        nodes = torch.arange(own.n)
+        view = View(own, none, none, nodes, nodes, context.view.num_classes, inductive=False)
+        one = AttackContext(view, context.threat.for_graph(own), model, context.knowledge, context.on_step)
+        done[number] = run_attack(attack, one, seed=seeds[number])
+    edit = batch_edits(graph, {number: result.edit for number, result in done.items()})
+    return AttackResult(
+        edit=edit,
+        budget=context.threat.check(graph, edit, targets),
+        steps=mean_steps([result.steps for result in done.values()]),
+        seconds=time.perf_counter() - start,
+        cpu_seconds=time.process_time() - start_cpu,
+        peak_megabytes=peak_megabytes(),
+        knowledge=context.knowledge if context.model is not None else "none",
+        seed=seed,
+        notes=merge_notes([result.notes for result in done.values()]),
+    )
+
+
+def mean_steps(histories: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
+    """The mean over graphs at every step; a graph whose attack is over counts with its last step."""
+    given = [history for history in histories if history]
+    if not given:
+        return ()
+    length = max(map(len, given))
+    padded = [[(step.loss, step.accuracy) for step in (*own, *[own[-1]] * (length - len(own)))] for own in given]
+    means = torch.tensor(padded, dtype=torch.float64).mean(0)
+    return tuple(Step(loss, accuracy) for loss, accuracy in means.tolist())
 
 
 def context_from_arrays(
@@ -229,7 +286,7 @@ def _taken_over(edit: GraphEdit) -> GraphEdit:
     return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
 
 
-def _check_scene(context: AttackContext) -> None:
+def _check_context(context: AttackContext) -> None:
     check_ids(context.targets, context.graph.n, "the list of targets")
     if context.knowledge not in get_args(Knowledge):
         raise DataError(f"knowledge is {context.knowledge!r}, but 'white-box' or 'transfer' is needed")

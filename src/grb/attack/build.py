@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from grb.attack.base import Attack, without_paper_names
 from grb.attack.injection.base import Limits
 from grb.attack.modification.base import Limits as EdgeLimits
-from grb.catalogue import canonical, preset, resolve
-from grb.dataset import Dataset, synthetic_graphs
-from grb.dataset.sources import SOURCES
+from grb.catalogue import entries, preset, resolve
+from grb.dataset import Dataset
 from grb.errors import DataError, UnknownName
-from grb.threat import Injection, Modification, Threat, injection_table
+from grb.threat import FeatureLimits, Injection, Modification, Threat, injection_table
 
 # what attacks call the numbers that every iterative one has; the papers' names for attacks of other packages
 OWN_NAMES = {"iterations": ("steps", "n_epoch"), "step": ("step_size", "epsilon", "lr")}
@@ -24,7 +24,7 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
 
     ``iterations`` and ``step`` are understood by every iterative attack, whatever its own names for them are.
     """
-    maker = resolve("attack", name if ":" in name else canonical("attack", name))
+    maker = resolve("attack", name)
     accepted = inspect.signature(maker).parameters
     # an attack's own preset, such as SPEIT's "kddcup", comes with its own step and iterations
     ours = changes.get("preset", "grb") == "grb" and scenario_of(maker) == "injection"
@@ -75,18 +75,50 @@ def default_threat(attack: Any, dataset: Dataset, mode: str) -> Threat:
     return default_threat_model(scenario_of(attack), dataset, mode)
 
 
-def default_threat_model(scenario: str, dataset: Dataset, mode: str) -> Threat:
+def default_threat_model(scenario: str, dataset: Dataset, mode: str, features: FeatureLimits = "paper") -> Threat:
     """The papers' limits of a scenario on the test nodes of a difficulty; those inferred for a dataset that they lack.
 
     Where graphs are classified they are ours, and every graph has them.
+
+    Args:
+        scenario: ``injection`` or ``modification``.
+        dataset: What is attacked.
+        mode: Difficulty.
+        features: Range of injected features where the papers have limits, see :meth:`~grb.threat.Injection.preset`.
     """
     if dataset.task == "graph":
         return graph_limits(scenario, dataset)
     if scenario == "modification":
         return Modification.preset(dataset.name, len(dataset.test_ids(mode)), dataset.feature_range)
     if has_limits(dataset.name):
-        return Injection.preset(dataset.name, mode)
+        return Injection.preset(dataset, mode, features=features)
     return Injection.inferred(len(dataset.test_ids(mode)), dataset.feature_range)
+
+
+def submission_threats(scenario: str, dataset: Dataset, mode: str) -> list[Threat]:
+    """The presets that an edit of others may keep to, the narrowest first: the papers', then the range of the data."""
+    printed, own = (default_threat_model(scenario, dataset, mode, features) for features in ("paper", "data"))
+    return [printed] if printed == own else [printed, own]
+
+
+def preset_name(threat: Mapping[str, Any], dataset: Dataset, mode: str) -> str:
+    """Which preset the limits of a record are.
+
+    Args:
+        threat: A threat model's ``to_dict()``.
+        dataset: What was attacked.
+        mode: Difficulty.
+
+    Returns:
+        ``paper`` (Table 12 as printed), ``data`` (its counts with the range of the data), ``default`` where there is only
+        one preset, ``custom`` for any other limits.
+    """
+    tabled = threat["kind"] == "injection" and dataset.task == "node" and has_limits(dataset.name)
+    names: tuple[FeatureLimits, ...] = ("paper", "data") if tabled else ("paper",)
+    for name in names:
+        if default_threat_model(threat["kind"], dataset, mode, name).to_dict() == dict(threat):
+            return name if tabled else "default"
+    return "custom"
 
 
 def has_limits(dataset: str) -> bool:
@@ -96,8 +128,8 @@ def has_limits(dataset: str) -> bool:
 
 def of_graphs(dataset: str) -> bool:
     """Whether a dataset of the catalogue has graphs to classify."""
-    source = SOURCES.get(dataset)
-    return dataset == synthetic_graphs.NAME or (source is not None and source.task == "graph")
+    entry = entries("dataset").get(dataset)
+    return entry is not None and entry.group == "graphs"
 
 
 def graph_limits(scenario: str, dataset: Dataset) -> Threat:

@@ -292,7 +292,7 @@ class AutoTrainer:
     Args:
         model_class: Called with the proposed arguments, ``in_features`` and ``out_features``.
         dataset: Dataset to tune on.
-        params_search: From a trial of Optuna to ``(model_params, train_params)``.
+        params_search: Function from a trial of Optuna to ``(model_params, train_params)``.
         n_trials: Number of trials.
         seed: Random seed of the search and of the trainings.
         storage: Database in which Optuna keeps the trials; every run begins a new study.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -29,28 +30,29 @@ from grb.cli import (
     train,
     tune,
 )
-from grb.cli.old_spellings import old_spelling
+from grb.cli.old_spellings import old_spelling, translate
 from grb.cli.options import Json
 from grb.cli.output import print_json
 from grb.errors import DataError, GRBError, IntegrityError
 
 BAD_INPUT, INTEGRITY, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
+# other words for verbs: the paper reproduces what others run
+ALIASES = {"reproduce": "run"}
 
 
 class Verbs(TyperGroup):
     """Every refusal is one sentence on stderr and an exit code; a traceback is shown only if asked for."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        given = list(sys.argv[1:] if args is None else args)
-        debug = os.environ.get("GRB_DEBUG", "") not in ("", "0")
-        if "--debug" in given:  # anywhere, because it is appended to the line that has just failed
-            given.remove("--debug")
-            debug = True
+        """Run the command; every refusal becomes one sentence and an exit code."""
+        given, debug, data_dir = _general(list(sys.argv[1:] if args is None else args))
         options["standalone_mode"] = False
         try:
+            given = translate(given)
             if sentence := old_spelling(given):
                 raise DataError(sentence)
-            code = super().main(given, *rest, **options)
+            with _searching(data_dir):
+                code = super().main(given, *rest, **options)
         except typer.Abort:
             code = INTERRUPTED
         except Exception as error:
@@ -65,7 +67,12 @@ class Verbs(TyperGroup):
             _say("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a verb by its name or by another word for it."""
+        return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
+
     def invoke(self, ctx: Any) -> Any:
+        """Call the verb; an interrupt and a closed pipe end it quietly."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -78,6 +85,41 @@ class Verbs(TyperGroup):
         return result
 
 
+def _general(given: list[str]) -> tuple[list[str], bool, str | None]:
+    """The line without the options that may stand anywhere on it, whether to debug, and where to search for data first."""
+    debug = os.environ.get("GRB_DEBUG", "") not in ("", "0")
+    data_dir = None
+    kept: list[str] = []
+    rest = iter(given)
+    for word in rest:
+        if word == "--debug":  # appended to the line that has just failed
+            debug = True
+        elif word == "--data-dir" or word.startswith("--data-dir="):
+            data_dir = word.partition("=")[2] or next(rest, "")
+        else:
+            kept.append(word)
+    return kept, debug, data_dir
+
+
+@contextmanager
+def _searching(data_dir: str | None) -> Iterator[None]:
+    """Search a directory before those of GRB_DATA; worker processes inherit it."""
+    if data_dir is None:
+        yield
+        return
+    if not data_dir or not os.path.isdir(data_dir):
+        raise DataError(f"--data-dir is '{data_dir}', but a directory is needed")
+    before = os.environ.get("GRB_DATA_DIR")
+    os.environ["GRB_DATA_DIR"] = os.path.abspath(data_dir)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["GRB_DATA_DIR"]
+        else:
+            os.environ["GRB_DATA_DIR"] = before
+
+
 def _sentence(error: Exception) -> str | None:
     """What to tell the user; None for an error that nobody foresaw, whose traceback is worth more."""
     # by attribute: typer carries a click of its own since 0.20, so there is no one class to import
@@ -85,8 +127,8 @@ def _sentence(error: Exception) -> str | None:
     if message is not None:
         ctx = getattr(error, "ctx", None)
         hint = f" `{ctx.command_path} --help` shows what it takes." if ctx is not None else ""
-        words = str(message()).rstrip().rstrip(".")
-        return (words if words.endswith("?") else f"{words}.") + hint
+        text = str(message()).rstrip().rstrip(".")
+        return (text if text.endswith("?") else f"{text}.") + hint
     if isinstance(error, GRBError):
         return str(error)
     if isinstance(error, OSError):
@@ -117,8 +159,17 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
     as_json: Json = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; GRB_DEBUG=1 does the same.")
+        bool,
+        typer.Option(
+            "--debug", help="Show the traceback of an error; anywhere on the line; GRB_DEBUG=1 does the same."
+        ),
     ] = False,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(
+            help="Directory to search for datasets before those of GRB_DATA; anywhere on the line, for every verb."
+        ),
+    ] = None,
 ) -> None:
     """Robustness of graph machine learning: attack, defend and evaluate under one enforced threat model.
 
@@ -139,7 +190,8 @@ def root(
         typer.echo(ctx.get_help())
     elif as_json:
         verbs = getattr(ctx.command, "commands", {})
-        ctx.default_map = {name: _json_please(command) for name, command in verbs.items()}
+        asked = {name: _json_please(command) for name, command in verbs.items()}
+        ctx.default_map = asked | {name: asked[verb] for name, verb in ALIASES.items()}
 
 
 def _json_please(command: Any) -> dict[str, Any]:
@@ -155,9 +207,8 @@ app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
 app.command("run")(run.run)
-app.command("reproduce", help=run.REPRODUCE)(run.run)
 app.add_typer(store.app, name="store")
-app.add_typer(submit.app, name="submit")
+app.command("submit")(submit.submit)
 app.command("tune")(tune.tune)
 app.command("check")(check.check)
 app.command("leaderboard")(leaderboard.leaderboard)

@@ -9,30 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.catalogue import canonical, resolve
-from grb.cli import attack_report, jobs, output
+from grb.catalogue import resolve, spelling
+from grb.cli import attack_report, jobs, options, output
 from grb.cli.eval import check_model, dataset_title, on_split, trained_on
-from grb.cli.options import (
-    DataDir,
-    Difficulties,
-    Json,
-    KeptStore,
-    Params,
-    Seed,
-    Seeds,
-    Threads,
-    TrainedOn,
-    check_counts,
-    check_directory,
-    check_target,
-    chosen_difficulties,
-    chosen_seeds,
-    names,
-    settings_of,
-    use_machine,
-)
 from grb.errors import DataError
-from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -40,9 +20,9 @@ if TYPE_CHECKING:
     from grb.pipeline.plan import Planner
     from grb.threat import Threat
 
-FAILED = 1
 Attacks = Annotated[
-    list[str], typer.Argument(metavar="ATTACK", help="Attacks of `grb ls attacks`.", autocompletion=names("attack"))
+    list[str],
+    typer.Argument(metavar="ATTACK", help="Attacks of `grb ls attacks`.", autocompletion=options.names("attack")),
 ]
 Model = Annotated[
     Path | None,
@@ -54,7 +34,7 @@ Model = Annotated[
 Surrogate = Annotated[
     str | None,
     typer.Option(
-        metavar="MODEL", help="Transfer: train this model first, and attack it.", autocompletion=names("model")
+        metavar="MODEL", help="Transfer: train this model first, and attack it.", autocompletion=options.names("model")
     ),
 ]
 Victims = Annotated[
@@ -110,18 +90,17 @@ def attack(
     model: Model = None,
     surrogate: Surrogate = None,
     victim: Victims = None,
-    dataset: TrainedOn = None,
-    difficulty: Difficulties = "full",
-    params: Params = None,
+    dataset: options.TrainedOn = None,
+    difficulty: options.Difficulties = "full",
+    params: options.Params = None,
     limits: Limits = None,
-    seed: Seed = None,
-    seeds: Seeds = None,
+    seed: options.Seed = None,
+    seeds: options.Seeds = None,
     written: Output = None,
     figures: Figures = None,
-    threads: Threads = 1,
-    store: KeptStore = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
+    threads: options.Threads = 1,
+    store: options.KeptStore = None,
+    as_json: options.Json = False,
 ) -> None:
     """Attack models with the papers' settings; every edit is checked against the threat model before it counts.
 
@@ -138,21 +117,25 @@ def attack(
     """
     from grb.dataset import load_dataset
 
-    check_counts(threads=threads)
-    listed, changes, allowed = chosen_seeds(seed, seeds), settings_of(params, "--param"), settings_of(limits, "--limit")
-    chosen = list(dict.fromkeys(name if is_import_path(name) else canonical("attack", name) for name in attacks))
+    options.check_counts(threads=threads)
+    listed, changes, allowed = (
+        options.chosen_seeds(seed, seeds),
+        options.settings_of(params, "--param"),
+        options.settings_of(limits, "--limit"),
+    )
+    chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
     alone = surrogate is not None and dataset is not None and written is not None  # a submission: nobody to score
     roles = _roles(model, surrogate, victim or [], alone=alone)
-    use_machine(threads)
+    options.use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
-    loaded = load_dataset(source, data_dir=data_dir)
+    loaded = load_dataset(source)
     loaded, number = on_split(loaded, [meta for _, meta in roles.files.values()])
-    planner = jobs.planner(loaded, source, data_dir=data_dir, split=number, threads=threads)
+    planner = jobs.planner(loaded, source, split=number, threads=threads)
     for file, (own, meta) in roles.files.items():
         check_model(file, own, meta, loaded, planner.data.fingerprint)
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
-    threats = _threats(specs, allowed, loaded, chosen_difficulties(difficulty, loaded))
-    check_target(written, len(threats) * len(listed), attack_report.SUFFIX, example="edits/")
+    threats = _threats(specs, allowed, loaded, options.chosen_difficulties(difficulty, loaded))
+    options.check_target(written, len(threats) * len(listed), attack_report.SUFFIX, example="edits/")
     _check_figures(figures, loaded)
     with jobs.opened_store(store) as place:
         runs, about = _plan(planner, place, roles, specs, threats, listed)
@@ -177,10 +160,7 @@ def attack(
     elif found:
         attack_report.show(result, dataset_title(loaded), len(listed), len(runs))
     attack_report.say_files(runs, submittable=loaded.task == "node")
-    if interrupted:
-        raise KeyboardInterrupt
-    if any(run.error for run in runs):
-        raise typer.Exit(FAILED)
+    jobs.end(runs, interrupted)
 
 
 def _check_figures(figures: Path | None, dataset: Dataset) -> None:
@@ -188,7 +168,7 @@ def _check_figures(figures: Path | None, dataset: Dataset) -> None:
         return
     if dataset.task == "graph":
         raise DataError(f"--figures draws attacked nodes, but '{dataset.name}' has graphs to classify; leave it out")
-    check_directory(figures, figures)
+    options.check_directory(figures, figures)
 
 
 def _roles(model: Path | None, surrogate: str | None, victims: Sequence[Path], *, alone: bool) -> Roles:
@@ -221,6 +201,7 @@ def _specs(chosen: Sequence[str], dataset: Dataset, changes: Mapping[str, Any], 
     from grb.attack.build import OWN_NAMES, build_attack
     from grb.pipeline import Spec
 
+    options.check_counts(**{"param iterations": changes.get("iterations")})
     specs = []
     for name in chosen:
         plain = build_attack(name, dataset.name)
@@ -242,6 +223,10 @@ def _specs(chosen: Sequence[str], dataset: Dataset, changes: Mapping[str, Any], 
     return specs
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _threats(
     specs: Sequence[Any], allowed: Mapping[str, Any], dataset: Dataset, difficulties: Sequence[str]
 ) -> dict[tuple[str, str], Threat]:
@@ -256,9 +241,13 @@ def _threats(
         kinds = [kind for kind, own in known.items() if name in own]
         if kinds and not set(kinds) & set(scenarios.values()):
             raise DataError(f"--limit {name} is a limit of {kinds[0]} attacks, but none was named; leave it out")
-        if isinstance(value, int) and name != "edges" and not 0 <= value <= dataset.num_nodes:
+        if isinstance(value, int) and name not in ("edges", "feature_range") and not 0 <= value <= dataset.num_nodes:
             raise DataError(
                 f"--limit {name} is {value}, but 0 to {dataset.num_nodes} are possible, the nodes of {dataset.name}"
+            )
+        if name == "feature_range" and [type(end) in (int, float) for end in _listed(value)] != [True, True]:
+            raise DataError(
+                f"--limit {name} is {value}, but two numbers, the lower first, are needed, for instance {name}=-0.9,0.9"
             )
     if {"edges", "edge_ratio"} <= allowed.keys():
         raise DataError("--limit has both edges and edge_ratio; the second is the first as a fraction of all edges")

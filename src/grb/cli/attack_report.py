@@ -198,29 +198,25 @@ def _summary(begun: Values, runs: Sequence[Values]) -> list[Values]:
 
 def show(result: Values, title: str, seeds: int, total: int) -> None:
     """Show the summary as a table."""
-    failed = any(row["failed"] for row in result["summary"])
-    names = ("attack", "difficulty", "victim")
-    numbers = ("clean", "attacked", "drop", "changed")
-    costs = ("seconds", "CPU s", "peak MB")
-    rows = [
-        [row["attack"], row["difficulty"], *_cells(row), *([f"{row['failed']} of {seeds}"] if failed else [])]
-        for row in result["summary"]
-    ]
-    several = f", mean {output.plus_minus()} std of {seeds} seeds" if seeds > 1 else ""
-    if result["interrupted"]:
-        several = f", interrupted after {len(result['runs'])} of {total} runs"
+    numbers, costs = ("clean", "attacked", "drop", "changed"), ("seconds", "CPU s", "peak MB")
     about = result["attacked"]
     knowledge = {
         "white-box": "white-box",
         "transfer": f"transfer from {about['model']}" if about else "",
         "none": "without a model",
     }[result["knowledge"]]
-    title = f"{title}, {knowledge}: {result['metric']} in %{several}"
-    headers = [*names, *numbers, "budget", *costs, *(["failed"] if failed else [])]
-    output.table(title, headers, rows, numbers=[*numbers, *costs, "failed"])
+    jobs.show(
+        result,
+        f"{title}, {knowledge}",
+        ["attack", "difficulty", "victim", *numbers, "budget", *costs],
+        lambda row: [row["attack"], row["difficulty"], *_cells(row)],
+        numbers=[*numbers, *costs],
+        seeds=seeds,
+        total=total,
+    )
 
 
-def _cells(row: Values) -> list[str | None]:
+def _cells(row: Mapping[str, Any]) -> list[str | None]:
     if "victim" not in row:
         return [None] * 9
     budget = ", ".join(
@@ -248,7 +244,7 @@ def say_files(runs: Sequence[jobs.Run], *, submittable: bool) -> None:
     elif saved:
         output.say(f"saved {saved[0]} and its record {Path(saved[0]).with_suffix('.json').name}")
         if submittable:
-            card, command = Path(saved[0]).with_suffix(".yaml").name, shlex.join(["grb", "submit", "check", saved[0]])
+            card, command = Path(saved[0]).with_suffix(".yaml").name, shlex.join(["grb", "submit", saved[0], "--check"])
             output.say(f"to submit it: write the card {card} beside it, then {command}")
     if drawn:
         output.say(f"drew {', '.join(Path(path).name for path in drawn)} in {Path(drawn[0]).parent}")

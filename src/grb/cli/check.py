@@ -1,4 +1,4 @@
-"""``grb check``: does a method of your own keep the rules of the house?"""
+"""``grb check``: check that a custom method keeps the API contract."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ BROKEN = 1
 
 
 def check(
-    method: Annotated[str, typer.Argument(metavar="NAME", help="package.module:Class, or a name of the catalogue.")],
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Import path package.module:Class of the method, or a name of the catalogue."
+        ),
+    ],
     kind: Annotated[
-        str | None, typer.Option(help="attack, model, defense or perturbation; found by name if it can be.")
+        str | None,
+        typer.Option(help="Kind of the method: attack, model, defense or perturbation; found by a catalogue name."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a method what our own methods are asked: limits, seeds, gradients, what it may touch.
+    """Check that a method keeps the API contract, as our own do: limits, seeds, gradients, inputs that stay unchanged.
 
     \b
     Examples:
@@ -57,7 +63,7 @@ def _guess(method: str) -> str:
             continue
         return kind
     known = [name for kind in KINDS for name in catalogue.entries(kind)]
-    raise UnknownName("method", method, known, advice=f"One of your own needs --kind {', '.join(KINDS)}.")
+    raise UnknownName("method", method, known, advice=f"A custom one needs --kind {', '.join(KINDS)}.")
 
 
 def _method(kind: str, name: str) -> object:

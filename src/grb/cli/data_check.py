@@ -1,7 +1,9 @@
-"""``grb data check``: what is in a dataset, what is wrong with it, and what was chosen about that."""
+"""``grb data check``: what is in a dataset, what is wrong with it, how it was cleaned, and whether it is the papers'."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,132 +11,267 @@ import typer
 
 from grb import catalogue
 from grb.cli import output
-from grb.cli.options import DataDir, Json, check_seed, names
-from grb.errors import DataError, UnknownName
+from grb.cli.ls import ABSENT, where
+from grb.cli.options import Json, check_seed, names
+from grb.dataset import registry
+from grb.errors import DataError, MissingDataset, UnknownName
 
 if TYPE_CHECKING:
-    from grb.dataset.given import Given
+    from grb.dataset import CleaningOptions, Dataset
+    from grb.dataset.raw_arrays import RawArrays
     from grb.dataset.report import Report
 
-BAD_INPUT = 2
+BAD_INPUT, MISMATCH = 2, 3
+# one unit of the last digit that the papers print: rounding takes half of it, and one number is off by a whole one
+TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property of a dataset beside its expected value."""
+
+    what: str
+    expected: Any
+    found: Any
+    ok: bool
 
 
 def check(
-    source: Annotated[
-        str,
+    datasets: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="NAME|PATH",
-            help="A dataset; or a folder with edges.csv or adj.npz; or an npz file of arrays.",
+            metavar="[DATASET]...",
+            help="Names of datasets, folders with edges.csv or adj.npz, or npz files of arrays; without any, every "
+            "dataset on this machine is compared with its paper.",
             autocompletion=names("dataset"),
         ),
-    ],
-    directed: Annotated[str, typer.Option(help="One-way edges: symmetrise, mutual or refuse.")] = "symmetrise",
-    weights: Annotated[str, typer.Option(help="Edge weights: keep, drop or refuse.")] = "keep",
-    loops: Annotated[str, typer.Option(help="Self-loops: drop or refuse.")] = "drop",
-    duplicates: Annotated[str, typer.Option(help="Edges listed twice: merge or refuse.")] = "merge",
-    components: Annotated[str, typer.Option(help="Several components: keep, largest or refuse.")] = "keep",
-    missing: Annotated[str, typer.Option(help="NaN and infinite features: refuse, zero or mean.")] = "refuse",
-    split: Annotated[str, typer.Option(help="own (if there is one), or difficulty: easy, medium, hard.")] = "own",
-    seed: Annotated[int, typer.Option(help="Of the difficulties.")] = 0,
+    ] = None,
+    directed: Annotated[
+        str, typer.Option(help="What to do with one-way edges: symmetrise, mutual or refuse.")
+    ] = "symmetrise",
+    weights: Annotated[str, typer.Option(help="What to do with edge weights: keep, drop or refuse.")] = "keep",
+    loops: Annotated[str, typer.Option(help="What to do with self-loops: drop or refuse.")] = "drop",
+    duplicates: Annotated[str, typer.Option(help="What to do with edges listed twice: merge or refuse.")] = "merge",
+    components: Annotated[
+        str, typer.Option(help="What to do with several components: keep, largest or refuse.")
+    ] = "keep",
+    missing: Annotated[
+        str, typer.Option(help="What to do with NaN and infinite features: refuse, zero or mean.")
+    ] = "refuse",
+    split: Annotated[
+        str, typer.Option(help="The dataset's own split if there is one, or difficulty: easy, medium, hard.")
+    ] = "own",
+    seed: Annotated[int, typer.Option(help="Random seed of the difficulty split.")] = 0,
     feat_norm: Annotated[
-        str | None, typer.Option(help="Normalise features: arctan, tanh, standardise, linear.")
+        str | None, typer.Option(help="Normalisation of features: arctan, tanh, standardise or linear.")
     ] = None,
-    dangling: Annotated[str, typer.Option(help="Edges of unknown nodes in text files: refuse or drop.")] = "refuse",
+    dangling: Annotated[
+        str, typer.Option(help="What to do with edges of unknown nodes in text files: refuse or drop.")
+    ] = "refuse",
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Of text files; seen if not said.")
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether text files have headers; detected by default."),
     ] = None,
-    leave_out: Annotated[list[str] | None, typer.Option(help="A column of text files that is no feature.")] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the dataset into this new directory; use it by path.")
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="Name of a column of text files that is not a feature.")
     ] = None,
-    data_dir: DataDir = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the cleaned dataset into this new directory; use it by its path."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Report on any dataset: sizes, faults, choices, split, and the limits that an attack would get.
+    """Report sizes, problems, remedies and the split of datasets, and compare those of the papers with the published ones.
+
+    The exit code is 2 if a dataset cannot be used, and 3 if one differs from the published one.
 
     \b
     Examples:
       grb data check ./my-graph
-      grb data check ./my-graph --components largest --split difficulty --save ./cleaned
-      grb data check planetoid-cora --json
+      grb data check ./my-graph --components largest --split difficulty -o ./cleaned
+      grb data check grb-cora --json
+      grb data check
     """
-    from grb.dataset import Choices
-    from grb.dataset.choices import Refused, prepare
-    from grb.dataset.report import refused, report
-    from grb.dataset.storage import save as save_directory
+    from grb.dataset import CleaningOptions
 
     check_seed("seed", seed)
-    choices = Choices(directed, weights, loops, duplicates, components, missing, split, seed, feat_norm)  # type: ignore[arg-type]
-    given = _given(source, data_dir, {"header": header, "dangling": dangling, "leave_out": tuple(leave_out or ())})
-    try:
-        prepared = prepare(given, choices)
-    except Refused as refusal:
-        _show(refused(given, choices), None, as_json)
-        output.say(f"error: {refusal}")
-        raise typer.Exit(BAD_INPUT) from None
-    written = None if save is None else str(save_directory(prepared.dataset, save))
-    limits = _limits(prepared.dataset)
-    _show(report(prepared), limits, as_json, written)
-    if written is not None:
-        output.say(
-            f"written to {written}; use it by this path, for instance: grb train gcn --dataset {_as_name(written)}"
-        )
-
-
-def _as_name(path: str) -> str:
-    """A path that is not taken for a name of the catalogue."""
-    return path if "/" in path else f"./{path}"
-
-
-def _given(source: str, data_dir: Path | None, reading: dict[str, Any]) -> Given:
-    """The arrays of a name of the catalogue, of an import path, or of a file or folder."""
-    from grb.dataset import given, load_dataset, own
-
+    options = CleaningOptions(directed, weights, loops, duplicates, components, missing, split, seed, feat_norm)  # type: ignore[arg-type]
+    reading = {"header": header, "dangling": dangling, "leave_out": tuple(leave_out or ())}
     reading = {key: value for key, value in reading.items() if value not in (None, (), "refuse")}
-    try:
-        known = ":" in source or bool(catalogue.canonical("dataset", source))
-    except UnknownName:
-        if not own.is_path(source) and not Path(source).exists():
-            raise
-        known = False
-    if not known:
-        return own.given(source, **reading)
-    if reading:
+    wanted = datasets or [name for name in catalogue.entries("dataset") if where(name) != ABSENT]
+    if target is not None and len(wanted) != 1:
+        raise DataError(f"--output takes one cleaned dataset, but there are {len(wanted)}; name one")
+    code, rows = 0, []
+    for source in dict.fromkeys(wanted):
+        row, failed = _checked(source, options, reading, target, quiet=as_json, short=len(wanted) > 1)
+        code = max(code, failed)
+        rows.append(row)
+    if as_json:
+        output.print_json({"ok": not code, "datasets": rows})
+    if code:
+        raise typer.Exit(code)
+
+
+def _checked(
+    source: str,
+    options: CleaningOptions,
+    reading: dict[str, Any],
+    target: Path | None,
+    *,
+    quiet: bool,
+    short: bool,
+) -> tuple[dict[str, Any], int]:
+    """The row of one dataset for JSON, and its exit code; ``short`` shows the comparison with the paper alone."""
+    from grb.dataset import Dataset
+    from grb.dataset.cleaning import Refused, clean
+    from grb.dataset.report import refused, report
+    from grb.dataset.storage import save
+
+    name = _catalogue_name(source)
+    if name and reading:
         raise DataError(f"--{next(iter(reading)).replace('_', '-')} is about text files, but '{source}' is a name")
-    return given.of_dataset(load_dataset(source, data_dir=data_dir))
+    dataset, checks = _compared(name) if name else (None, [])
+    verdict: dict[str, Any] = {"checks": [asdict(each) for each in checks]}
+    code = 0 if all(each.ok for each in checks) else MISMATCH
+    if checks and not quiet and (short or code):
+        _show_checks(name or source, checks)
+    if name and dataset is None:
+        return {"name": name, "ok": False, **verdict}, code
+    raw = _raw(source, dataset, reading)
+    try:
+        cleaned = clean(raw, options)
+    except Refused as refusal:
+        found = refused(raw, options)
+        if not quiet:
+            _show(found, None)
+        output.say(f"error: {refusal}")
+        return {**found.as_dict(), "injection_limits": None, "written": None, **verdict}, BAD_INPUT
+    result = Dataset.from_raw(cleaned.arrays)
+    written = None if target is None else str(save(result, target))
+    found, limits = report(cleaned, result), _limits(result)
+    if not quiet and not short:
+        _show(found, limits)
+        if checks and not code:
+            _show_checks(name or source, checks)
+    if written is not None:
+        path = written if "/" in written else f"./{written}"
+        output.say(f"written to {written}; use it by this path, for instance: grb train gcn --dataset {path}")
+    row = {**found.as_dict(), "injection_limits": limits, "written": written, **verdict}
+    return {**row, "ok": found.ok and not code}, code
 
 
-def _limits(dataset: Any) -> dict[str, Any] | None:
-    """What an injection may do on each difficulty if nobody says otherwise."""
-    from dataclasses import asdict
+def _catalogue_name(source: str) -> str | None:
+    """The name of the catalogue, or the import path, that a source is; None for a file or folder."""
+    try:
+        return source if ":" in source else catalogue.canonical("dataset", source)
+    except UnknownName:
+        if not registry.is_path(source) and not Path(source).exists():
+            raise
+        return None
 
+
+def _raw(source: str, dataset: Dataset | None, reading: dict[str, Any]) -> RawArrays:
+    from grb.dataset.load import read_raw
+    from grb.dataset.raw_arrays import from_dataset
+
+    return read_raw(source, **reading) if dataset is None else from_dataset(dataset)
+
+
+def _compared(name: str) -> tuple[Dataset | None, list[Check]]:
+    """A named dataset and its comparison with the papers' statistics and the known sha256; None if it is broken."""
+    from grb.dataset import Dataset, load_dataset
+
+    if ":" in name:
+        return load_dataset(name), []
+    directory = registry.find(name) if registry.has_files(name) else None
+    what = "made and valid" if directory is None else "files are readable and valid"
+    hashes = [] if directory is None else _hashes(name, directory)
+    try:
+        # from_npz, because load_dataset refuses at the first difference and all of them are wanted here
+        dataset = Dataset.from_npz(directory, name=name) if directory else load_dataset(name)
+    except MissingDataset:
+        raise
+    except DataError as error:
+        return None, [Check(what, True, str(error), False), *hashes]
+    return dataset, [Check(what, True, True, True), *_against_paper(dataset), *hashes]
+
+
+def _hashes(name: str, directory: Path) -> list[Check]:
+    from grb.dataset import download
+
+    def compared(file: str, expected: str | None) -> Check:
+        found = download.sha256(directory / file)
+        return Check(f"sha256 of {file}", expected or download.NOT_CHECKED, found, expected in (None, found))
+
+    return [compared(file, known.sha256) for file, known in download.known(name).items()]
+
+
+def _against_paper(dataset: Dataset) -> list[Check]:
+    from grb.dataset.report import mean_degrees
+
+    expected = catalogue.preset("datasets").get(dataset.name)
+    if expected is None:
+        return []
+    found = {
+        "nodes": dataset.num_nodes,
+        "edges": dataset.num_edges,
+        "features": dataset.num_features,
+        "classes": dataset.num_classes,
+    }
+    checks = [Check(what, expected[what], value, expected[what] == value) for what, value in found.items()]
+    ends = zip(("smallest feature", "largest feature"), expected["range"], dataset.feature_range)
+    checks += [_close(what, wanted, value) for what, wanted, value in ends]
+    degrees = mean_degrees(dataset)
+    return checks + [
+        _close(f"mean degree, {part}", wanted, degrees.get(part)) for part, wanted in expected["degrees"].items()
+    ]
+
+
+def _close(what: str, expected: float, found: float | None) -> Check:
+    # a millionth more, because 1.54 - 1.53 is above 0.01 in floating point
+    ok = found is not None and abs(found - expected) <= TOLERANCE + 1e-6
+    return Check(what, expected, None if found is None else round(found, 4), ok)
+
+
+def _limits(dataset: Dataset) -> dict[str, Any] | None:
+    """The default limits of an injection for each difficulty."""
     from grb.attack.build import default_threat
 
     if dataset.task == "node" and dataset.graph.ptr is not None:
-        return None  # nodes of several graphs: nobody attacks them yet
+        return None  # nodes of several graphs: no attack is for them yet
     modes = [mode for mode, ids in dataset.split.test.items() if len(ids)]
     return {mode: asdict(default_threat(None, dataset, mode)) for mode in modes}
 
 
-def _show(found: Report, limits: dict[str, Any] | None, as_json: bool, written: str | None = None) -> None:
-    if as_json:
-        output.print_json({**found.as_dict(), "injection_limits": limits, "written": written})
-        return
+def shorten_hash(value: Any) -> Any:
+    """The beginning of a sha256; anything else as it is."""
+    return f"{value[:12]}..." if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else value
+
+
+def _show_checks(name: str, checks: list[Check]) -> None:
+    verdict = "as expected" if all(each.ok for each in checks) else "NOT as expected"
+    rows = [
+        (each.what, shorten_hash(each.expected), shorten_hash(each.found), "ok" if each.ok else "DIFFERS")
+        for each in checks
+    ]
+    output.table(f"{name}: {verdict}", ["what", "expected", "found", ""], rows, numbers=["expected", "found"])
+
+
+def _show(found: Report, limits: dict[str, Any] | None) -> None:
     listed = {f"input: {key.replace('_', ' ')}": value for key, value in found.input.items()}
     facts = {key.replace("_", " "): value for key, value in found.facts.items() if key != "class_counts"}
-    counts = found.facts.get("class_counts", {})
     output.facts(found.name, [*listed.items(), *facts.items()])
+    counts = sorted(found.facts.get("class_counts", {}).items(), key=lambda each: -each[1])
     if counts:
-        most = sorted(counts.items(), key=lambda each: -each[1])
-        more = [("others", sum(count for _, count in most[20:]))] if len(most) > 20 else []
-        output.table("classes", ["class", "members"], [*most[:20], *more], numbers=["members"])
+        more = [("others", sum(count for _, count in counts[20:]))] if len(counts) > 20 else []
+        output.table("classes", ["class", "members"], [*counts[:20], *more], numbers=["members"])
     rows = [(each.what, _option(each.option, each.choice), ", ".join(each.others)) for each in found.problems]
     if rows:
         output.table("problems", ["found", "choice", "instead"], rows)
     if limits:
         heads = ["difficulty", "nodes", "edges per node", "feature range"]
-        told = [[mode, *limit.values()] for mode, limit in limits.items()]
-        output.table("limits of an injection", heads, told, numbers=heads[1:3])
+        limited = [[mode, *limit.values()] for mode, limit in limits.items()]
+        output.table("limits of an injection", heads, limited, numbers=heads[1:3])
     for sentence in found.notes:
         output.say(f"note: {sentence}")
     for sentence in found.warnings:

@@ -1,34 +1,27 @@
-"""What ``grb info`` knows, as plain values that become tables or JSON."""
+"""What ``grb info`` shows, as values that become tables or JSON."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grb import catalogue
-from grb.cli.data import mean_degrees
-from grb.cli.ls import ABSENT, STATISTICS, has_files, where
-from grb.dataset import locate, registry
-from grb.dataset.sources import SOURCES
-from grb.documentation import argument_docs
+from grb._documentation import argument_docs
+from grb.cli.ls import ABSENT, STATISTICS, where
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
 
-# the generator is set by whoever trains, not by whoever chooses a model
+# the generator is set in training, not when a model is chosen
 HIDDEN_ARGUMENTS = ("self", "generator")
 
 
-def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
+def dataset(name: str) -> dict[str, Any]:
     """Statistics of a dataset; those that the paper prints if its files are not here."""
     place = where(name)
-    if data_dir is not None and has_files(name):
-        place = str(registry.find(name, data_dir))
-    if data_dir is not None and name in SOURCES:
-        place = str(locate.find(name, data_dir))
     if place == ABSENT:
         known = catalogue.preset("datasets").get(name, {})
         return {
@@ -41,8 +34,9 @@ def dataset(name: str, data_dir: Path | None = None) -> dict[str, Any]:
             "mean_degrees": known.get("degrees", {}),
         }
     from grb.dataset import load_dataset
+    from grb.dataset.report import mean_degrees
 
-    loaded = load_dataset(name, data_dir=data_dir)
+    loaded = load_dataset(name)
     return {
         "name": name,
         "synthetic": loaded.synthetic,
@@ -65,7 +59,7 @@ def _collection(loaded: Dataset) -> dict[str, Any]:
     """What only datasets of the taxonomy have: a task, several graphs, several splits."""
     if loaded.scheme is None:
         return {}
-    facts: dict[str, Any] = {"task": f"classify {loaded.task}s", "splits": loaded.scheme.words}
+    facts: dict[str, Any] = {"task": f"classify {loaded.task}s", "splits": loaded.scheme.description}
     return facts if loaded.graph.ptr is None else {**facts, "graphs": loaded.graph.num_graphs}
 
 
@@ -75,20 +69,18 @@ def _split(loaded: Dataset) -> dict[str, int]:
 
 
 def _structure(loaded: Dataset) -> dict[str, Any]:
-    from scipy.sparse.csgraph import connected_components
+    from grb.dataset.report import component_sizes, homophily
 
     labels = loaded.labels
     degrees = loaded.graph.adj.degrees
     facts: dict[str, Any] = {"feature_range": [round(end, 6) for end in loaded.feature_range]}
     if labels.dim() == 1 and len(labels) == loaded.num_nodes:
-        ends = loaded.graph.adj.edges()
-        same = labels[ends[0]] == labels[ends[1]]
-        facts["homophily"] = round(float(same.double().mean()), 6) if len(same) else None
+        facts["homophily"] = homophily(loaded)
     if labels.dim() == 1:
         facts["class_sizes"] = labels[labels >= 0].bincount(minlength=loaded.num_classes).tolist()
     facts["largest_degree"] = int(degrees.max())
     facts["isolated_nodes"] = int((degrees == 0).sum())
-    facts["components"] = int(connected_components(loaded.adj, directed=False, return_labels=False))
+    facts["components"] = len(component_sizes(loaded))
     return facts
 
 
@@ -124,7 +116,7 @@ def model(name: str) -> dict[str, Any]:
 
 
 def anything(kind: str, name: str) -> dict[str, Any]:
-    """What can be said about any catalogued class or function."""
+    """Summary, code and arguments of any catalogued class or function."""
     entry = catalogue.entry(kind, name)
     target = catalogue.resolve(kind, name)
     doc = inspect.getdoc(target) or ""
@@ -132,7 +124,7 @@ def anything(kind: str, name: str) -> dict[str, Any]:
         "name": name,
         "summary": entry.description,
         "code": entry.target,
-        "about": _plain(doc.split("\n\n")[0]),
+        "about": _unmarked(doc.split("\n\n")[0]),
         "arguments": [each for each in _arguments(target) if kind != "attack" or each["name"] in _open(target)],
     }
 
@@ -145,7 +137,7 @@ def _open(attack: Any) -> list[str]:
 
 
 def _arguments(target: Any) -> list[dict[str, Any]]:
-    meanings = {name: _plain(text) for name, text in argument_docs(target).items()}
+    meanings = {name: _unmarked(text) for name, text in argument_docs(target).items()}
     return [
         {"name": key, "default": _default(parameter), "meaning": meanings.get(key)}
         for key, parameter in inspect.signature(target).parameters.items()
@@ -159,6 +151,6 @@ def _default(parameter: inspect.Parameter) -> str:
     return getattr(parameter.default, "__name__", None) or repr(parameter.default)
 
 
-def _plain(text: str) -> str:
+def _unmarked(text: str) -> str:
     """Without the marks of reStructuredText, in one line."""
     return re.sub(r":\w+:`", "`", " ".join(text.split())).replace("``", "`")

@@ -16,7 +16,7 @@ from rich.text import Text
 from grb import catalogue
 from grb._version import __version__
 from grb.cli import output
-from grb.cli.ls import ABSENT, has_files, where
+from grb.cli.ls import ABSENT, where
 from grb.cli.options import Json
 from grb.dataset import registry
 from grb.errors import DISTRIBUTION
@@ -25,7 +25,7 @@ ANCESTOR = "grb"
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 TUNABLE = "glibc.malloc.hugetlb"
 STYLES = {"ok": "green", "warning": "bold yellow", "missing": "yellow", "hint": "cyan", "info": "dim"}
-# extras for working on grb itself: nobody is told to install them
+# extras for working on grb itself, which users do not need
 WORKSHOP = ("dev", "docs", "all")
 
 
@@ -188,13 +188,10 @@ def _environment() -> Iterator[Fact]:
 
 def _data() -> Iterator[Fact]:
     places = {name: where(name) for name in catalogue.entries("dataset")}
-    for name, place in places.items():
-        if place != ABSENT:
-            yield Fact("datasets", name, place, "ok")
-        elif has_files(name):
-            advice = f"if you need it: grb data get {name}, or with --from DIR where you have its files"
-            yield Fact("datasets", name, place, "missing", advice)
-    raw = [name for name, place in places.items() if place == ABSENT and not has_files(name)]
-    if raw:
-        advice = "if you need one: put its raw files below GRB_DATA; `grb info NAME` says which"
-        yield Fact("datasets", f"{len(raw)} of raw files", f"{ABSENT}: {', '.join(raw)}", "missing", advice)
+    yield from (Fact("datasets", name, place, "ok") for name, place in places.items() if place != ABSENT)
+    missing = [name for name, place in places.items() if place == ABSENT]
+    if missing:
+        listed = sum(registry.has_files(name) for name in missing)
+        value = f"{len(missing)} of {len(places)}: {listed} in the layout of GRB, {len(missing) - listed} of raw files"
+        advice = "`grb ls datasets` lists them; `grb data get NAME` gets one of GRB, or says what another one needs"
+        yield Fact("datasets", "missing", value, "missing", advice)

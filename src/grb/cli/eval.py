@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import DataDir, Json, check_counts, names, use_machine
+from grb.cli.options import Json, check_counts, names, use_machine
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --save`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --output`.")],
     edits: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --save`, each applied by itself."),
+        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --output`, each applied by itself."),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -49,9 +49,7 @@ def evaluate(
         bool, typer.Option("--checks", help="Also look for signs that attacks on this model cannot be trusted.")
     ] = False,
     threads: Annotated[int, typer.Option(help="Number of threads that torch uses.")] = 1,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    edit: Annotated[Path | None, typer.Option(hidden=True, help="Replaced by edits as arguments.")] = None,
 ) -> None:
     """Score a saved model on the test sets of a dataset, clean and under every edit.
 
@@ -65,14 +63,10 @@ def evaluate(
     from grb import metric
     from grb.evaluator.scoring import primary_metric
 
-    if edit is not None:
-        raise DataError(
-            f"--edit is not an option any more; write `grb eval {file} {edit}`, with as many edits as wanted"
-        )
     check_counts(threads=threads)
     use_machine(threads)
     chosen = metric.get_all(metrics or "")
-    model, loaded, fingerprint = _load(file, dataset, data_dir)
+    model, loaded, fingerprint = _load(file, dataset)
     if checks and loaded.task == "graph":
         raise DataError(
             f"--checks looks at the nodes of one graph, but '{loaded.name}' has graphs to classify; leave it out"
@@ -97,13 +91,13 @@ def evaluate(
         _show(result, loaded, {name for name, each in chosen.items() if each.range != (0.0, 1.0)})
 
 
-def _load(file: Path, dataset: str | None, data_dir: Path | None) -> tuple[GraphModel, Dataset, str]:
+def _load(file: Path, dataset: str | None) -> tuple[GraphModel, Dataset, str]:
     """A saved model, the dataset to score it on, and that dataset's fingerprint."""
     from grb.dataset import load_dataset
     from grb.trainer.checkpoint import load_model_with_meta
 
     model, meta = load_model_with_meta(file)
-    loaded, _ = on_split(load_dataset(dataset or trained_on(file, meta), data_dir=data_dir), [meta])
+    loaded, _ = on_split(load_dataset(dataset or trained_on(file, meta)), [meta])
     fingerprint = loaded.fingerprint()
     check_model(file, model, meta, loaded, fingerprint)
     return model, loaded, fingerprint

@@ -11,8 +11,8 @@ import typer
 
 from grb.cli import output
 from grb.cli.leaderboard import boards_at
-from grb.cli.options import DataDir, Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
-from grb.errors import DataError, UnknownName
+from grb.cli.options import Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
+from grb.errors import DataError, GRBError, UnknownName
 from grb.names import is_import_path
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class Result:
 
     boards: tuple[Board, ...]
     store: Store | None = None
-    data_dir: Path | None = None
 
     @property
     def board(self) -> Board:
@@ -53,7 +52,7 @@ class Result:
         reference = str(self.board.meta.get("reference") or self.board.dataset)
         if is_import_path(reference):
             raise DataError(f"it needs the dataset '{reference[:60]}', which is code; draw it from Python")
-        return load_dataset(reference, data_dir=self.data_dir)
+        return load_dataset(reference)
 
 
 Drawn = Iterator[tuple[str, "Figure"]]
@@ -69,7 +68,6 @@ def figures(
     ] = None,
     recipe: Recipes = None,
     difficulty: Difficulty = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Draw what the results of a store show; figures that a board has no data for are left out with a reason.
@@ -100,16 +98,17 @@ def figures(
     if not 30 <= dpi <= 1200:
         raise DataError(f"--dpi is {dpi}, but a number from 30 to 1200 is needed")
     check_directory(written, written)
-    results = _results(store, recipe, data_dir)
+    results = _results(store, recipe)
     made: list[Path] = []
     skipped: list[dict[str, str]] = []
     for result in results:
         title = str(result.board.meta.get("recipe") or result.board.dataset)
+        targets = _mode(result.board, difficulty)
         for name in wanted if only else _suitable(result, wanted):
             try:
-                for part, figure in FIGURES[name](result, _mode(result.board, difficulty)):
+                for part, figure in FIGURES[name](result, targets):
                     made.append(_save(figure, written / f"{slug(title)}-{part}.{kind}", dpi, as_json))
-            except DataError as error:
+            except GRBError as error:  # a dataset that is not on this machine is no reason to draw nothing
                 skipped.append({"figure": name, "board": title, "reason": str(error)})
     if as_json:
         output.print_json({"files": [str(path) for path in made], "skipped": skipped})
@@ -132,14 +131,14 @@ def _suitable(result: Result, wanted: list[str]) -> list[str]:
     return [name for name in wanted if (name == "budget") == (result.board.limit is not None)]
 
 
-def _results(source: Path | None, recipes: Sequence[str] | None, data_dir: Path | None) -> list[Result]:
+def _results(source: Path | None, recipes: Sequence[str] | None) -> list[Result]:
     """Boards by study."""
     store = None if source is not None and source.suffix == ".json" else store_at(source)
     found: dict[tuple[str, str], list[Board]] = {}
     for board in boards_at(source, recipes):
         alone = "" if board.limit is not None else str(len(found))
         found.setdefault((str(board.meta.get("recipe")), alone), []).append(board)
-    return [Result(tuple(boards), store, data_dir) for boards in found.values()]
+    return [Result(tuple(boards), store) for boards in found.values()]
 
 
 def _mode(board: Board, difficulty: str | None) -> str:

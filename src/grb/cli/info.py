@@ -8,9 +8,9 @@ import typer
 
 from grb import catalogue
 from grb.cli import describe, output
-from grb.cli.ls import known_kind
-from grb.cli.options import DataDir, Json, names
-from grb.errors import UnknownName
+from grb.cli.ls import known_kind, where
+from grb.cli.options import Json, names
+from grb.errors import DataError, UnknownName
 from grb.names import ModelName
 
 # facts that only models have
@@ -20,9 +20,11 @@ MORE = (("parameters_on_grb_cora", "parameters on grb-cora"), ("training", "trai
 def info(
     name: Annotated[str, typer.Argument(help="Any name that `grb ls` shows.", autocompletion=names())],
     kind: Annotated[
-        str | None, typer.Option(help="Only as a dataset, model, ...; all kinds that have the name if not given.")
+        str | None, typer.Option(help="Show only the dataset, model or other kind of this name; all kinds by default.")
     ] = None,
-    data_dir: DataDir = None,
+    only_path: Annotated[
+        bool, typer.Option("--path", help="Print only the directory of a dataset, which is not loaded for that.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a dataset's statistics, or a model's parameters and the papers' settings for it.
@@ -32,13 +34,17 @@ def info(
       grb info synth-cora
       grb info gcn+ln
       grb info grb-cora --json
+      ls -l "$(grb info grb-cora --path)"
     """
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
-    found = {kind: own for kind in kinds if (own := _own_name(kind, name)) is not None}
+    found = {kind: known for kind in kinds if (known := _canonical_name(kind, name)) is not None}
     if not found:
-        known = [each for kind in kinds for each in catalogue.entries(kind)]
-        raise UnknownName(" or ".join(kinds), name, known, advice="`grb ls` shows all names.")
-    about = {kind: _about(kind, own, name, data_dir) for kind, own in found.items()}
+        every = [each for kind in kinds for each in catalogue.entries(kind)]
+        raise UnknownName(" or ".join(kinds), name, every, advice="`grb ls` shows all names.")
+    if only_path:
+        _print_path(found.get("dataset"), name, as_json)
+        return
+    about = {kind: _about(kind, known, name) for kind, known in found.items()}
     if as_json:
         output.print_json({"name": name, "kinds": about})
         return
@@ -46,19 +52,33 @@ def info(
         _show(kind, facts)
 
 
-def _own_name(kind: str, name: str) -> str | None:
+def _print_path(name: str | None, given: str, as_json: bool) -> None:
+    """Print where the files of a dataset are; embedded ones have none."""
+    from grb.dataset import registry
+    from grb.dataset.registry import SOURCES
+
+    if name is None:
+        raise DataError(f"--path is for datasets, but '{given}' is none; leave it out")
+    place = str(registry.find(name)) if name in SOURCES or registry.has_files(name) else None
+    if as_json:
+        output.print_json({"name": name, "embedded": name in registry.EMBEDDED, "path": place})
+    else:
+        print(place or f"{name} has no files ({where(name)}): it is made in memory when it is loaded")
+
+
+def _canonical_name(kind: str, name: str) -> str | None:
     try:
         return catalogue.canonical(kind, ModelName.parse(name).architecture if kind == "model" else name)
     except UnknownName:
         return None
 
 
-def _about(kind: str, own: str, given: str, data_dir: Any) -> dict[str, Any]:
+def _about(kind: str, known: str, given: str) -> dict[str, Any]:
     if kind == "dataset":
-        return describe.dataset(own, data_dir)
+        return describe.dataset(known)
     if kind == "model":
         return describe.model(given)
-    return describe.anything(kind, own)
+    return describe.anything(kind, known)
 
 
 def _show(kind: str, facts: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from grb._version import __version__
 from grb.cli import output
 from grb.cli.eval import dataset_line
@@ -21,13 +23,15 @@ if TYPE_CHECKING:
     from grb.pipeline import Event, Job, Store
     from grb.pipeline.plan import Planner
 
+FAILED = 1
+
 
 @dataclass
 class Run:
     """One training or attack of a command: its jobs, and how they ended.
 
     Args:
-        title: What it is, in a few words.
+        title: Short description, for progress.
         job: Key of the training or attack.
         scores: Keys of the scores, by the name of what is scored.
         error: Why it, or writing its files, failed.
@@ -56,15 +60,15 @@ def opened_store(path: Path | None) -> Iterator[Store]:
         yield store_at(Path(folder) / "store")
 
 
-def planner(dataset: Dataset, source: str, *, data_dir: Path | None, split: int | None, **settings: Any) -> Planner:
+def planner(dataset: Dataset, source: str, *, split: int | None, **settings: Any) -> Planner:
     """Return a planner for a dataset that was loaded from ``source``; ``settings`` are train_mode, threads and device."""
+    from grb.dataset import dataset_reference
     from grb.pipeline import Recipe
     from grb.pipeline.job import DataRef
     from grb.pipeline.plan import Planner
-    from grb.pipeline.profiles import _reference
 
-    reference = _reference(source, dataset)
-    data = DataRef(reference, dataset.fingerprint(), data_dir=str(data_dir) if data_dir else None, split=split)
+    reference = dataset_reference(source, dataset)
+    data = DataRef(reference, dataset.fingerprint(), split=split)
     recipe = Recipe("command", reference, train_mode=settings.pop("train_mode", "inductive"))
     return Planner(recipe, dataset, data, settings)
 
@@ -129,6 +133,14 @@ def _failure(key: str, jobs: Mapping[str, Job], failed: Mapping[str, str]) -> st
     return next((text for need in needs if (text := _failure(need, jobs, failed))), None)
 
 
+def end(runs: Sequence[Run], interrupted: bool) -> None:
+    """End a command as its runs did."""
+    if interrupted:
+        raise KeyboardInterrupt
+    if any(run.error for run in runs):
+        raise typer.Exit(FAILED)
+
+
 def measurement(store: Store, key: str) -> Measurement:
     """Return the measurement of a score."""
     from grb.evaluator.measurement import Measurement
@@ -149,6 +161,36 @@ def header(dataset: Dataset, fingerprint: str, threads: int) -> dict[str, Any]:
         "metric": primary_metric(dataset),
         "threads": threads,
     }
+
+
+def show(
+    result: Mapping[str, Any],
+    title: str,
+    headers: Sequence[str],
+    cells: Callable[[Mapping[str, Any]], Sequence[Any]],
+    *,
+    numbers: Sequence[str],
+    seeds: int,
+    total: int,
+) -> None:
+    """Show the summary of a command as a table, with what failed and over how many seeds the means are.
+
+    Args:
+        result: What the command found: ``summary``, ``runs``, ``interrupted`` and ``metric``.
+        title: What it is about.
+        headers: Names of the columns.
+        cells: Returns the cells of a row of the summary.
+        numbers: Columns of numbers.
+        seeds: Number of seeds.
+        total: Number of planned runs.
+    """
+    failed = any(row["failed"] for row in result["summary"])
+    several = f", mean {output.plus_minus()} std of {seeds} seeds" if seeds > 1 else ""
+    if result["interrupted"]:
+        several = f", interrupted after {len(result['runs'])} of {total} runs"
+    rows = [[*cells(row), *([f"{row['failed']} of {seeds}"] if failed else [])] for row in result["summary"]]
+    heads = [*headers, *(["failed"] if failed else [])]
+    output.table(f"{title}: {result['metric']} in %{several}", heads, rows, numbers=[*numbers, "failed"])
 
 
 def over(values: Sequence[float]) -> dict[str, float | None]:

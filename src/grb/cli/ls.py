@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,14 +9,12 @@ import typer
 from grb import catalogue
 from grb.cli import output
 from grb.cli.options import Json
-from grb.dataset import locate, registry
-from grb.dataset.sources import SOURCES
+from grb.dataset import registry
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError, UnknownName
 
 STATISTICS = ("nodes", "edges", "features", "classes")
 ABSENT = "not on this machine"
-# what the catalogue points to for a dataset in the four npz files of GRB
-GRB_FILES = "grb.dataset.dataset:Dataset"
 
 
 def _complete_kind(incomplete: str) -> list[str]:
@@ -28,9 +24,12 @@ def _complete_kind(incomplete: str) -> list[str]:
 def ls(
     kind: Annotated[
         str | None,
-        typer.Argument(help="datasets, models, ...; everything if not given.", autocompletion=_complete_kind),
+        typer.Argument(
+            help="What to list: datasets, models, attacks and so on; everything by default.",
+            autocompletion=_complete_kind,
+        ),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Names alone, as a Markdown table.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print names alone, as a Markdown table.")] = False,
     as_json: Json = False,
 ) -> None:
     """List datasets, models and everything else that has a name.
@@ -77,15 +76,14 @@ def markdown_table(kinds: list[str], *, scenarios: bool = False, recipes: bool =
 
 
 def _family(kind: str, name: str, entry: catalogue.Entry) -> str:
-    """Under which words the table lists a name: its kind, or a part of it that people look for."""
+    """The heading under which the table lists a name: its kind, or a part of it."""
     if kind == "attack":
         return f"attacks, {entry.group}" if entry.group else "attacks"
     if kind == "model":
         return "models that are defenses" if entry.group == "defense" else "models"
     if kind == "dataset":
-        return (
-            f"datasets, {'embedded' if name in registry.EMBEDDED else 'GRB' if has_files(name) else 'from raw files'}"
-        )
+        files = "GRB" if registry.has_files(name) else "from raw files"
+        return f"datasets, {'embedded' if name in registry.EMBEDDED else files}"
     return {"defense": "defenses of any model", "profiler": "profiling models"}.get(kind, f"{kind}s")
 
 
@@ -122,23 +120,14 @@ def known_kind(kind: str) -> str:
     raise UnknownName("kind", kind, plurals, advice=f"Allowed: {', '.join(plurals)}.")
 
 
-def has_files(name: str) -> bool:
-    """Whether a dataset is read from the four files of GRB; others come from raw files, or are made by code."""
-    return name not in registry.EMBEDDED and catalogue.entries("dataset")[name].target == GRB_FILES
-
-
 def where(name: str) -> str:
     """Where a dataset comes from: embedded, a directory, a plug-in, or nowhere on this machine."""
-    if name in SOURCES:
-        return _found(locate.find, name)
-    if not has_files(name):
-        return "embedded" if name in registry.EMBEDDED else f"by {catalogue.entries('dataset')[name].target}"
-    return _found(registry.find, name)
-
-
-def _found(find: Callable[[str], Path], name: str) -> str:
+    if name in registry.EMBEDDED:
+        return "embedded"
+    if name not in SOURCES and not registry.has_files(name):
+        return f"by {catalogue.entries('dataset')[name].target}"
     try:
-        return str(find(name))
+        return str(registry.find(name))
     except DataError:
         return ABSENT
 

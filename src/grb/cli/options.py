@@ -77,15 +77,14 @@ def chosen_seeds(seed: int | None, seeds: str | None) -> tuple[int, ...]:
         check_seed("seed", seed)
         return (seed or 0,)
     found = re.fullmatch(r"(\d{1,19})-(\d{1,19})", seeds)
+    chosen: Sequence[int] = ()
     if found:
         chosen = range(int(found[1]), int(found[2]) + 1)
     elif re.fullmatch(r"\d{1,6}", seeds):
         chosen = range(int(seeds))
     elif re.fullmatch(r"\d{1,19}(,\d{1,19})+", seeds):
-        return tuple(dict.fromkeys(map(int, seeds.split(","))))
-    else:
-        chosen = range(0)
-    if not 1 <= len(chosen) <= MAX_SEEDS or chosen[-1] >= 2**63:
+        chosen = tuple(dict.fromkeys(map(int, seeds.split(","))))
+    if not 1 <= len(chosen) <= MAX_SEEDS or max(chosen) >= 2**63:
         raise DataError(
             f"--seeds is '{seeds[:60]}', but a number of seeds (5), a range (0-4) or a list (0,3) is needed"
         )
@@ -248,7 +247,7 @@ def store_at(path: Path | None) -> Store:
 
 
 def group(about: str) -> typer.Typer:
-    """A command with verbs of its own; without one of them it shows its help."""
+    """Return a command with verbs; without one of them it shows its help."""
     made = typer.Typer(help=about, rich_markup_mode="rich")
 
     @made.callback(invoke_without_command=True)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
@@ -21,46 +21,6 @@ if TYPE_CHECKING:
 
 # seconds between two heartbeats without a terminal, two drawings with one, and until silence is broken
 HEARTBEAT, REDRAW, SILENCE = 10.0, 0.1, 30.0
-
-
-class Finished(Protocol):
-    """A run that is over."""
-
-    def message(self) -> str:
-        """Return its result in one line."""
-
-
-Planned = TypeVar("Planned")
-Done = TypeVar("Done", bound=Finished)
-
-
-def run_all(
-    console: Console,
-    runs: Sequence[Planned],
-    announce: Callable[[Planned], tuple[str, int | None]],
-    run: Callable[[Planned, ProgressReporter], Done],
-) -> tuple[list[Done], bool]:
-    """Do runs one after the other and report their progress.
-
-    Args:
-        console: The console that progress is written to.
-        runs: The planned runs.
-        announce: Returns the label of a run and its number of epochs or steps, None if that is unknown.
-        run: Does a run, and reports its epochs or steps.
-
-    Returns:
-        The finished runs, and whether the user interrupted the rest.
-    """
-    finished: list[Done] = []
-    try:
-        with ProgressReporter(console, len(runs)) as progress:
-            for each in runs:
-                progress.start(*announce(each))
-                finished.append(run(each, progress))
-                progress.done(finished[-1].message())
-    except KeyboardInterrupt:
-        return finished, True
-    return finished, False
 
 
 @dataclass
@@ -138,8 +98,10 @@ class ProgressReporter:
         Args:
             label: What it is.
             steps: Number of its epochs or steps, if known.
-            key: Its key if several run at a time; its label if not given.
+            key: Its key if several run at a time; without one it takes the place of the task before.
         """
+        if key is None:
+            self.running.clear()
         self.latest = key or label
         self.running[self.latest] = _Task(label, steps)
         if self.bars is not None:

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from grb.pipeline import Recipe, Store, Study
 
 
-REPRODUCE = """Run a recipe of the paper and show the paper's numbers next to ours: `grb run` under the paper's word.
-
-\b
-Examples:
-  grb reproduce synth-cora             needs no download
-  grb reproduce grb-cora --quick       the paper's table in minutes
-  grb reproduce grb-cora --victims 5   with intervals over trainings
-"""
-
-
 def run(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (`grb ls recipes`), or a YAML file.")],
     plan: Annotated[
@@ -44,22 +34,24 @@ def run(
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
 
+    `grb reproduce` is the same under the paper's word. The paper's numbers stand beside ours where it has some.
+
     Ctrl-C (or SIGTERM) once lets running jobs finish, twice stops now; nothing that was done is lost.
 
     \b
     Examples:
-      grb run synth-cora                                 needs no download
+      grb reproduce synth-cora                           needs no download
       grb run grb-cora --quick --plan                    how many jobs, how long
+      grb run grb-cora --victims 5                       intervals over five trainings
       grb run my-recipe.yaml --store results --workers 2
       grb run grb-cora --shard 1/4
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
-    from grb.pipeline import plan_study
-    from grb.pipeline.submission import submissions
+    from grb.pipeline.cached_plan import cached_plan
 
     place = store_at(store)
     made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=difficulty)
-    whole = plan_study(made, submitted=submissions(place))
+    whole = cached_plan(made, submitted=place.submitted())
     study = run_options.part(whole, shard)
     limits = run_options.Resources(workers, timeout, memory, dask)
     if plan:

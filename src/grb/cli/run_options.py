@@ -82,14 +82,10 @@ def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool
     """Run what is missing, with a progress line or JSON events; the store knows the study from now on."""
     from grb.pipeline import Limits, run
     from grb.pipeline.estimate import seconds_of
-    from grb.pipeline.provenance import provenance
 
     workers = resources.workers if resources.workers is not None else os.cpu_count() or 1
     limits = Limits(workers, resources.timeout, resources.memory)
     _warn_of_cluster(resources.dask)
-    record = study.record(provenance(0.0, 0.0))
-    if record is not None and not store.has(record.key):
-        store.write(record)
     with ProgressReporter(
         output.console(stderr=True),
         len(study.jobs),
@@ -98,7 +94,7 @@ def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool
         workers=resources.cores,
         as_json=as_json,
     ) as progress:
-        outcome = run(study.jobs.values(), store, limits=limits, cluster=resources.dask, on_event=progress.on_event)
+        outcome = run(study, store, limits=limits, cluster=resources.dask, on_event=progress.on_event)
     if outcome.failed:
         output.say(f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more")
     return outcome

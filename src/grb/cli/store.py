@@ -1,4 +1,4 @@
-"""``grb store``: look into a store, clean it, prove it, and carry it to another machine."""
+"""``grb store``: look into a store, verify it, and copy it to another machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, StoreOption, group, store_at
-from grb.cli.store_verify import Where, existing_store, sign, verify
+from grb.cli.options import Json, group, store_at
+from grb.cli.store_verify import TrustCode, Where, existing_store, opened_store, sign, verify
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
     from grb.pipeline import Record, Store
 
-app = group("List, clean, verify, sign, export and import records and artefacts.")
+app = group("List, verify, sign and copy records and artefacts.")
+TABLES = (".csv", ".json", ".jsonl")
 app.command("verify")(verify)
 app.command("sign")(sign)
 
@@ -26,9 +27,11 @@ app.command("sign")(sign)
 @app.command("ls")
 def ls(
     store: Where = None,
-    kind: Annotated[str | None, typer.Option(help="fit, attack, score or profile only.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Kind of the jobs to list: fit, attack, score, profile or study.")
+    ] = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Jobs that failed last instead of those that are done.")
+        bool, typer.Option("--failed", help="List the jobs that failed last instead of those that are done.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +58,7 @@ def ls(
         raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are the kinds of jobs")
     records = (record for record in place.records() if kind in (None, record.job.kind))
     if as_json:
-        output.print_json([_facts(record) for record in records])
+        output.print_json([_values(record) for record in records])
         return
     if kind is None:
         counts: Counter[tuple[str, str]] = Counter()
@@ -72,121 +75,73 @@ def ls(
     output.table(f"{len(shown)} records in {place.path}", ["key", "job", "result"], shown)
 
 
-@app.command("gc")
-def gc(
-    store: Where = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+@app.command("copy")
+def copy(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A store, or a bundle (.zip).")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="A store, a bundle (.zip), or a table (.csv, .json, .jsonl).")
+    ],
+    recipe: Annotated[str | None, typer.Option(help="Copy only what the studies of this name need.")] = None,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what no record names: artefacts of lost jobs, parts of killed writers, stale claims.
+    """Copy records to another store, into a bundle for another machine, or into a table; every byte is checked before.
 
-    \b
-    Example:
-      grb store gc results --dry-run
-    """
-    place = existing_store(store)
-    paths = place.garbage()
-    size = sum(path.stat().st_size for path in paths)
-    if not dry_run:
-        for path in paths:
-            path.unlink(missing_ok=True)
-    if as_json:
-        output.print_json({"files": len(paths), "bytes": size, "removed": not dry_run})
-        return
-    output.say(
-        f"{len(paths)} files, {size / 2**20:.1f} MB {'would be' if dry_run else 'were'} removed from {place.path}"
-    )
-
-
-@app.command("export")
-def export(
-    store: Where = None,
-    to: Annotated[Path, typer.Option("-o", "--output", help="bundle.zip, or a table: .csv, .json(l)")] = Path(
-        "bundle.zip"
-    ),
-    recipe: Annotated[str | None, typer.Option(help="Export only what the studies of this name need.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Write a bundle (records, weights, edits) for another machine, or a table: scores of a recipe, runs of the taxonomy.
+    A bundle has records, weights and edits. A table has the scores of a recipe, or the runs of the taxonomy.
 
     \b
     Examples:
-      grb store export results -o bundle.zip
-      grb store export results --recipe grb-cora -o scores.csv
-      grb store export results -o runs.jsonl
+      grb store copy results bundle.zip
+      grb store copy bundle.zip elsewhere
+      grb store copy results scores.csv --recipe grb-cora
+      grb store copy results runs.jsonl
     """
-    place = existing_store(store)
-    if to.suffix == ".zip":
-        from grb.pipeline.bundle import pack, study_keys
+    from grb.pipeline.bundle import merge, pack, study_keys
 
-        count = pack(place, to, None if recipe is None else study_keys(place, recipe))
-    else:
-        count = _write_runs(place, to) if recipe is None else _write_scores(place, recipe, to)
+    with opened_store(source) as place:
+        keys = None if recipe is None else study_keys(place, recipe)
+        if target.suffix == ".zip":
+            count = pack(place, target, keys)
+        elif target.suffix in TABLES:
+            count = _write_runs(place, target) if recipe is None else _write_scores(place, recipe, target)
+        elif target.suffix and not target.is_dir():
+            raise DataError(f"the target is {target}, but a store, .zip, .csv, .json or .jsonl is needed")
+        else:
+            if problems := place.verify():
+                raise IntegrityError(f"{source} is not copied: {problems[0].message} ({len(problems)} problems)")
+            count = merge(place, store_at(target), keys, trust_code=trust_code, on_note=output.say)
     if as_json:
-        output.print_json({"file": str(to), "records": count, "bytes": to.stat().st_size})
+        size = target.stat().st_size if target.is_file() else None
+        output.print_json({"target": str(target), "records": count, "bytes": size})
     else:
-        output.say(f"{count} records to {to}, {to.stat().st_size / 2**20:.2f} MB")
+        size_text = f", {target.stat().st_size / 2**20:.2f} MB" if target.is_file() else ""
+        output.say(f"{count} records copied to {target}{size_text}")
 
 
-@app.command("import")
-def take_in(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE.zip", help="Written by `grb store export`.")],
-    store: StoreOption = None,
-    as_json: Json = False,
-) -> None:
-    """Take the records of a bundle into a store, after checking every byte of it.
-
-    \b
-    Example:
-      grb store import bundle.zip --store results
-    """
-    from grb.pipeline.bundle import merge, opened
-
-    place = store_at(store)
-    with opened(bundle) as source:
-        problems = source.verify()
-        if problems:
-            raise IntegrityError(f"{bundle} is not taken in: {problems[0].message} ({len(problems)} problems)")
-        added = merge(source, place, on_note=output.say)
-    if as_json:
-        output.print_json({"added": added, "store": str(place.path)})
-    else:
-        output.say(f"{added} new records in {place.path}")
-
-
-def _facts(record: Record) -> dict[str, Any]:
-    return {
-        "key": record.key,
-        **{name: value for name, value in record.to_dict().items() if name not in ("format", "objects")},
-    }
+def _values(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in record.to_dict().items() if name not in ("format", "objects")}
 
 
 def _result(record: Record) -> str:
-    from grb.evaluator.measurement import Measurement
-
-    result = record.result
-    if record.job.kind == "study":
-        return str(result.get("title", ""))[:80]
-    if record.job.kind == "fit":
-        score = result.get("val_score")
-        return f"{result.get('epochs', 0)} epochs" + (f", val {100 * score:.2f}" if score is not None else "")
-    if record.job.kind == "profile":
-        from grb.taxonomy.measurement import ProfileMeasurement
-
-        run = ProfileMeasurement.from_dict(record.measurement)
-        return f"AUROC {100 * run.auroc:.2f}, {run.epochs} epochs"
+    """The result of a record in one line."""
+    result, found = record.result, record.measurement
+    if found is not None and "outcomes" in found:
+        metric = found["metric"]
+        return "  ".join(f"{name} {100 * each['values'][metric]:.2f}" for name, each in found["outcomes"].items())
     if record.job.kind == "attack":
         return ", ".join(f"{name} {value:g}" for name, value in result["budget"].items())
-    found = Measurement.from_dict(record.measurement)
-    return "  ".join(f"{name} {100 * each.values[found.metric]:.2f}" for name, each in found.outcomes.items())
+    if found is not None and "auroc" in found:
+        return f"AUROC {100 * found['auroc']:.2f}, {found['epochs']} epochs"
+    score, epochs = result.get("val_score"), result.get("epochs")
+    parts = [f"{epochs} epochs" if epochs is not None else str(result.get("title", ""))]
+    return ", ".join([*filter(None, parts), *([f"val {100 * score:.2f}"] if score is not None else [])])
 
 
 def _write_scores(store: Store, recipe: str, to: Path) -> int:
     """All scores of a recipe, one row each."""
-    from grb.leaderboard.export import run_rows
-    from grb.pipeline.results import boards
+    from grb.pipeline.results import score_rows
 
-    return _write_rows([row for board in boards(store, [recipe]) for row in run_rows(board)], to)
+    return _write_rows(score_rows(store, recipe), to)
 
 
 def _write_runs(store: Store, to: Path) -> int:
@@ -222,13 +177,7 @@ def _write_rows(table: list[dict[str, Any]], to: Path) -> int:
         content = text.getvalue()
     elif to.suffix == ".json":
         content = json.dumps(table, indent=1, allow_nan=False) + "\n"
-    elif to.suffix == ".jsonl":
-        content = "".join(json.dumps(row, sort_keys=True, allow_nan=False) + "\n" for row in table)
     else:
-        raise DataError(f"-o is {to}, but .zip, .csv, .json or .jsonl is needed")
-    write_atomic(to, lambda stream: _put(stream, content.encode()))
+        content = "".join(json.dumps(row, sort_keys=True, allow_nan=False) + "\n" for row in table)
+    write_atomic(to, content.encode())
     return len(table)
-
-
-def _put(stream: Any, data: bytes) -> None:
-    stream.write(data)

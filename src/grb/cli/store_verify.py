@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,11 @@ from grb.errors import DataError, IntegrityError
 if TYPE_CHECKING:
     from grb.pipeline import Store
 
-Where = Annotated[Path | None, typer.Argument(metavar="STORE", help="The store; the one below GRB_HOME if not given.")]
+Where = Annotated[Path | None, typer.Argument(metavar="[STORE]", help="The store; the one below GRB_HOME by default.")]
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Accept records that name code as package.module:Class; for your own stores."),
+]
 KeyFiles = Annotated[
     list[Path] | None, typer.Option("--key", help="Public key whose signatures you trust; repeatable.")
 ]
@@ -36,18 +41,22 @@ def verify(
         int | None, typer.Option(min=0, help="Random seed of the sample; a fresh one, which is printed, by default.")
     ] = None,
     key: KeyFiles = None,
-    trust_code: Annotated[
+    clean: Annotated[
         bool,
-        typer.Option("--trust-code", help="Import what records name as package.module:Class; for your own stores."),
+        typer.Option(
+            "--clean", help="Remove unused files: artefacts of lost jobs, parts of killed writers, stale claims."
+        ),
     ] = False,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
-    """Check a store or a bundle: bytes, derived values, signatures (--key), and some of it computed again (--rerun).
+    """Check a store or a bundle: bytes, derived values, signatures (--key), some of it computed again, unused files.
 
     \b
     Examples:
       grb store verify
       grb store verify results --rerun 3
+      grb store verify results --clean
       grb store verify bundle.zip --key their-key.pub
     """
     drawn = secrets.randbelow(2**31) if seed is None else seed
@@ -59,7 +68,25 @@ def verify(
         compared = []
         if keys or (rerun and not problems):
             compared = _compute_again(place, keys, rerun, drawn, trust_code)
-    _report_verified(count, problems, compared, signed, drawn if rerun and record is None else None, as_json)
+        unused = {"files": 0, "bytes": 0, "removed": False} if problems else _unused(place, remove=clean)
+    found = Verified(count, problems, compared, signed, drawn if rerun and record is None else None, unused)
+    if as_json:
+        output.print_json(found.to_dict())
+    else:
+        found.show()
+    if problems or found.verdicts["different"]:
+        raise IntegrityError(
+            f"{len(problems)} records are not what they say, {found.verdicts['different']} gave other results"
+        )
+
+
+def _unused(store: Store, *, remove: bool) -> dict[str, Any]:
+    """Files that no record names, removed if asked for."""
+    paths = store.garbage()
+    size = sum(path.stat().st_size for path in paths)
+    for path in paths if remove else []:
+        path.unlink(missing_ok=True)
+    return {"files": len(paths), "bytes": size, "removed": remove and bool(paths)}
 
 
 def _compute_again(store: Store, keys: list[str], count: int, seed: int, trust_code: bool) -> list[Any]:
@@ -94,55 +121,72 @@ def _signatures(store: Store, keys: list[Path] | None, problems: list[Any]) -> d
     }
 
 
-def _report_verified(
-    count: int,
-    problems: list[Any],
-    compared: list[Any],
-    signed: dict[str, Any] | None,
-    seed: int | None,
-    as_json: bool,
-) -> None:
-    verdicts = Counter(each.verdict for each in compared)
-    if as_json:
-        output.print_json(
-            {
-                "records": count,
-                "problems": [vars(problem) for problem in problems],
-                "recomputed": [
-                    {"key": each.key, "job": each.label, "equal": each.equal, "verdict": each.verdict}
-                    | {"claimed": {name: pair[0] for name, pair in each.scores.items()}}
-                    | {"reevaluated": {name: pair[1] for name, pair in each.scores.items()}}
-                    for each in compared
-                ],
-                **({} if seed is None else {"seed": seed}),
-                **({} if signed is None else {"attestations": signed}),
-            }
-        )
-    else:
-        for problem in problems[:20]:
+@dataclass(frozen=True)
+class Verified:
+    """What `grb store verify` found.
+
+    Args:
+        records: Number of records.
+        problems: Records that are not what they say.
+        compared: Records that were computed again.
+        signed: What the signatures say; None without trusted keys.
+        seed: Random seed of the sample; None without one.
+        unused: Number and size of files that no record names, and whether they were removed.
+    """
+
+    records: int
+    problems: list[Any]
+    compared: list[Any]
+    signed: dict[str, Any] | None
+    seed: int | None
+    unused: dict[str, Any]
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How many of the compared records have each verdict."""
+        return Counter(each.verdict for each in self.compared)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "records": self.records,
+            "problems": [vars(problem) for problem in self.problems],
+            "recomputed": [
+                {"key": each.key, "job": each.label, "equal": each.equal, "verdict": each.verdict}
+                | {"claimed": {name: pair[0] for name, pair in each.scores.items()}}
+                | {"reevaluated": {name: pair[1] for name, pair in each.scores.items()}}
+                for each in self.compared
+            ],
+            "unused": self.unused,
+            **({} if self.seed is None else {"seed": self.seed}),
+            **({} if self.signed is None else {"attestations": self.signed}),
+        }
+
+    def show(self) -> None:
+        """Print it for readers."""
+        for problem in self.problems[:20]:
             output.say(f"{problem.key[:12]}: {problem.message}")
         rows = [
             [each.key[:12], f"{each.label}, {name}", *(f"{100 * value:.2f}" for value in pair), each.verdict]
-            for each in compared
+            for each in self.compared
             for name, pair in each.scores.items()
         ]
         if rows:
             headers = ["key", "score", "claimed (%)", "re-evaluated (%)", "verdict"]
             output.table("Claimed and re-evaluated", headers, rows, numbers=headers[2:4])
-        if signed is not None:
-            names = ", ".join(signed["signers"]) or "nobody"
+        if self.signed is not None:
+            names = ", ".join(self.signed["signers"]) or "nobody"
             output.say(
-                f"{signed['signed']} records are signed by {names}, {signed['unsigned']} by no trusted key; "
-                f"{signed['unverified']} attestations are of unknown keys"
+                f"{self.signed['signed']} records are signed by {names}, {self.signed['unsigned']} by no trusted key; "
+                f"{self.signed['unverified']} attestations are of unknown keys"
             )
-        output.say(
-            f"{count} records, {len(problems)} problems, {verdicts['equal']}/{len(compared)} equal again"
-            + (f", {verdicts['rounding']} within the tolerance of another machine" if verdicts["rounding"] else "")
-        )
-    if problems or verdicts["different"]:
-        raise IntegrityError(
-            f"{len(problems)} records are not what they say, {verdicts['different']} gave other results"
-        )
+        verdicts = self.verdicts
+        again = f", {verdicts['equal']}/{len(self.compared)} equal again" if self.compared else ""
+        near = f", {verdicts['rounding']} within the tolerance of another machine" if verdicts["rounding"] else ""
+        output.say(f"{self.records} records, {len(self.problems)} problems{again}{near}")
+        if self.unused["files"]:
+            advice = "were removed" if self.unused["removed"] else "are unused; --clean removes them"
+            output.say(f"{self.unused['files']} files, {self.unused['bytes'] / 2**20:.1f} MB {advice}")
 
 
 def sign(

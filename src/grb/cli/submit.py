@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import DataDir, Json, StoreOption, check_counts, group, store_at
+from grb.cli.options import Json, StoreOption, check_counts, store_at
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,102 +16,92 @@ if TYPE_CHECKING:
     from grb.pipeline.card import Card
     from grb.pipeline.submission import Checked
 
-app = group("Check attacks and defenses that others send, and score them into a store.")
-File = Annotated[Path, typer.Argument(help="An edit (.npz) or weights (.safetensors).")]
-CardFile = Annotated[
-    Path | None, typer.Option("--card", help="Its card; the file of the same name that ends in .yaml if not given.")
-]
 
-Timeout = Annotated[float, typer.Option(help="Seconds per job, and for the first run of a model.")]
-Memory = Annotated[float, typer.Option(help="Megabytes per worker.")]
-
-
-@app.command()
-def check(
-    file: File,
-    card: CardFile = None,
+def submit(
+    file: Annotated[Path, typer.Argument(help="An edit (.npz) or weights (.safetensors).")],
+    card: Annotated[
+        Path | None, typer.Option("--card", help="Its card; the file of the same name that ends in .yaml by default.")
+    ] = None,
+    only_check: Annotated[bool, typer.Option("--check", help="Only check it, and write into no store.")] = False,
     fix: Annotated[
         Path | None,
-        typer.Option(help="Write an edit without loops, repeated edges and denormals here, and check that."),
+        typer.Option(help="Write the edit without loops, repeated edges and denormals to this file, and use that."),
     ] = None,
-    timeout: Timeout = 600.0,
-    memory: Memory = 8192.0,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Check a submission against everything in its threat model; a model is run in a worker with limits.
-
-    \b
-    Examples:
-      grb submit check my-attack.npz                 its card is my-attack.yaml
-      grb submit check my-attack.npz --fix fixed.npz
-      grb submit check weights.safetensors --card card.yaml
-    """
-    from grb.pipeline import Limits
-    from grb.pipeline.submission import repaired
-
-    where = card or file.with_suffix(".yaml")
-    if fix is not None:
-        for sentence in repaired(file, fix):
-            output.say(f"repaired: {sentence}")
-        file = fix
-    checked = _checked(file, where, data_dir, Limits(1, timeout, memory))
-    if as_json:
-        output.print_json(_facts(checked))
-        return
-    output.table(
-        f"{checked.card.name}: a valid {checked.card.kind} on {checked.card.dataset}",
-        ["what", "value"],
-        [[name, str(value)] for name, value in _facts(checked).items() if name != "notes"],
-    )
-    for note in checked.notes:
-        output.say(f"note: {note}")
-
-
-@app.command()
-def add(
-    file: File,
-    card: CardFile = None,
     recipe: Annotated[
         str | None,
         typer.Option(help="Recipe whose board it joins; by default the one of its dataset and scenario."),
     ] = None,
     store: StoreOption = None,
     workers: run_options.Workers = None,
-    timeout: Timeout = 600.0,
-    memory: Memory = 8192.0,
-    data_dir: DataDir = None,
+    timeout: Annotated[float, typer.Option(help="Maximum seconds of a job, and of the first run of a model.")] = 600.0,
+    memory: Annotated[float, typer.Option(help="Maximum megabytes of a worker.")] = 8192.0,
     as_json: Json = False,
 ) -> None:
-    """Check a submission, score it in workers with limits, and show the board that it joins.
+    """Check a submission against everything in its threat model, score it in workers with limits, and show its board.
 
     Attacks meet the defenses whose weights the store has; a defense meets the attacks whose edits it has.
 
     \b
     Examples:
-      grb submit add my-attack.npz --store results
-      grb submit add weights.safetensors --card card.yaml --recipe grb-cora --store results
+      grb submit my-attack.npz --check                 its card is my-attack.yaml
+      grb submit my-attack.npz --store results
+      grb submit my-attack.npz --fix fixed.npz --check
+      grb submit weights.safetensors --card card.yaml --recipe grb-cora --store results
     """
+    from grb.pipeline import Limits
+    from grb.pipeline.submission import repaired
+
+    check_counts(workers=workers)  # not in this process, where no limit would hold
+    where = card or file.with_suffix(".yaml")
+    if fix is not None:
+        for sentence in repaired(file, fix):
+            output.say(f"repaired: {sentence}")
+        file = fix
+    checked = _checked(file, where, Limits(1, timeout, memory))
+    if only_check:
+        _show(checked, as_json)
+        return
+    resources = run_options.Resources(workers, timeout, memory)
+    _add(checked, store_at(store), recipe, resources, as_json=as_json)
+
+
+def _show(checked: Checked, as_json: bool) -> None:
+    values = _values(checked)
+    if as_json:
+        output.print_json(values)
+        return
+    output.table(
+        f"{checked.card.name}: a valid {checked.card.kind} on {checked.card.dataset}",
+        ["what", "value"],
+        [[name, str(value)] for name, value in values.items() if name != "notes"],
+    )
+    for note in checked.notes:
+        output.say(f"note: {note}")
+
+
+def _add(
+    checked: Checked,
+    store: Store,
+    recipe: str | None,
+    resources: run_options.Resources,
+    *,
+    as_json: bool,
+) -> None:
+    """Score a submission into a store, and show the board that it joins."""
     from grb.cli.leaderboard import show_boards
-    from grb.pipeline import Limits, build_board, submission
+    from grb.pipeline import build_board, submission
     from grb.pipeline.entry import entry_label
     from grb.pipeline.plan import join_submission
 
-    check_counts(workers=workers)  # not in this process, where no limit would hold
-    place = store_at(store)
-    checked = _checked(file, card or file.with_suffix(".yaml"), data_dir, Limits(1, timeout, memory))
-    own = checked.card
-    root = None if data_dir is None else str(data_dir)
-    checked = submission.as_version(place, checked)
-    made = _joined_recipe(place, own, recipe)
-    study, part = join_submission(place, submission.record_of(checked), made, data_dir=root)
-    submission.add(place, checked)
-    resources = run_options.Resources(workers, timeout, memory)
-    outcome = run_options.carry_out(part, place, resources, as_json=as_json)
-    show_boards(build_board(study, place), as_json=as_json)
+    checked = submission.as_version(store, checked)
+    made = _joined_recipe(store, checked.card, recipe)
+    study, part = join_submission(store, submission.record_of(checked), made)
+    submission.add(store, checked)
+    outcome = run_options.carry_out(part, store, resources, as_json=as_json)
+    show_boards(build_board(study, store), as_json=as_json)
     for note in checked.notes:
         output.say(f"note: {note}")
-    output.say(f"{entry_label(checked.job)}: {outcome.done} jobs done; store: {place.path}")
+    output.say(f"{entry_label(checked.job)}: {outcome.done} jobs done; store: {store.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 
@@ -121,36 +111,45 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
     from grb.pipeline.recipe import read_recipe, recipe_from_dict
     from grb.pipeline.results import studies
 
-    name = None if named is None else read_recipe(named).name
-    for info in studies(store):
+    known = studies(store)
+    name = named
+    if named is not None and named not in {info.name for info in known}:
+        name = read_recipe(named).name
+    for info in known:
         fits = (info.dataset.name, info.scenario) == (card.dataset, card.scenario) and info.objective == "evasion"
         if info.name == name or (name is None and fits):
             return recipe_from_dict(info.recipe)
-    what = f"recipe '{name}'" if name else f"{card.scenario} on '{card.dataset}'"
+    if named is not None:
+        return read_recipe(named)
     raise DataError(
-        f"{store.path} has no results of {what} that {card.label} could meet; run it first: grb run RECIPE --store {store.path}"
+        f"{store.path} has no results of {card.scenario} on '{card.dataset}' that {card.label} could meet; "
+        f"run them first: grb run RECIPE --store {store.path}"
     )
 
 
-def _checked(file: Path, card: Path, data_dir: Path | None, limits: Limits) -> Checked:
-    from grb.attack.build import default_threat_model
+def _checked(file: Path, card: Path, limits: Limits) -> Checked:
+    from grb.attack.build import submission_threats
     from grb.dataset import load_dataset
     from grb.pipeline.card import read_card
     from grb.pipeline.submission import check
 
     own = read_card(card)
-    dataset = load_dataset(own.dataset, data_dir=data_dir)
-    root = None if data_dir is None else str(data_dir)
-    threat = default_threat_model(own.scenario, dataset, own.mode)
-    return check(file, own, dataset, threat, limits=limits, data_dir=root)
+    dataset = load_dataset(own.dataset)
+    threat = submission_threats(own.scenario, dataset, own.mode)
+    return check(file, own, dataset, threat, limits=limits)
 
 
-def _facts(checked: Checked) -> dict[str, object]:
+def _values(checked: Checked) -> dict[str, object]:
     card = checked.card
-    facts: dict[str, object] = {"name": card.name, "kind": card.kind, "dataset": card.dataset, "sha256": checked.sha256}
+    values: dict[str, object] = {
+        "name": card.name,
+        "kind": card.kind,
+        "dataset": card.dataset,
+        "sha256": checked.sha256,
+    }
     if card.kind == "attack":
-        facts |= {"mode": card.mode, "scenario": card.scenario, **checked.result["budget"]}
-        facts |= {"limits": checked.job.extra["threat"]}
+        values |= {"mode": card.mode, "scenario": card.scenario, **checked.result["budget"]}
+        values |= {"limits": checked.job.extra["threat"]}
     else:
-        facts["parameters"] = checked.result["parameters"]
-    return {**facts, "notes": list(checked.notes)}
+        values["parameters"] = checked.result["parameters"]
+    return {**values, "notes": list(checked.notes)}

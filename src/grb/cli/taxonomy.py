@@ -143,7 +143,7 @@ def analyse(
     """
     from grb.cli.taxonomy_views import parse_where
 
-    form = _checked(against, "json" if as_json else form, out)
+    form, figures = _formats(form, as_json, against, out)
     check_counts(groups=groups, representatives=representatives)
     check_seed("seed", seed)
     if n_bootstrap < 2:
@@ -174,11 +174,11 @@ def analyse(
         draws=n_bootstrap,
         seed=seed,
     )
-    _show_analysis(found, source, form, out)
+    _show_analysis(found, source, form, figures, out)
 
 
-def _checked(against: str | None, form: str, out: Path | None) -> str:
-    """Refuse options that do not go together before anything is read; the format."""
+def _formats(form: str, as_json: bool, against: str | None, out: Path | None) -> tuple[str, str]:
+    """The formats of text and of figures; options that do not go together are refused before anything is read."""
     if against not in (None, *AGAINST):
         raise UnknownName("comparison", str(against), AGAINST, advice=f"Allowed: {', '.join(AGAINST)}.")
     if form not in (*TEXTS, *FIGURES):
@@ -189,7 +189,10 @@ def _checked(against: str | None, form: str, out: Path | None) -> str:
         raise DataError(f"the table would be {out}, but a name that ends in .csv is needed")
     if out is not None:
         check_directory(out if against is None else out.parent, out)
-    return form
+    if as_json and form in ("markdown", "csv"):
+        raise DataError(f"--json and --format {form} were both given; give one of them")
+    figures = form if form in FIGURES else FIGURES[0]
+    return "json" if as_json else TEXTS[0] if form in FIGURES else form, figures
 
 
 def _pair(text: str) -> tuple[int, int]:
@@ -249,18 +252,16 @@ def _source(runs: str | None, model: str | None, where: Mapping[str, str]) -> So
     return Source(str(path), models, pick(models, model, str(path)))
 
 
-def _show_analysis(found: Analysis, source: Source, form: str, out: Path | None) -> None:
+def _show_analysis(found: Analysis, source: Source, form: str, figures: str, out: Path | None) -> None:
     from grb.cli import taxonomy_report, taxonomy_views
 
     written = []
     if out is not None:
-        kind = form if form in FIGURES else FIGURES[0]
         written = taxonomy_report.write_tables(found, source.title, out)
-        written += taxonomy_report.draw_figures(found, source.title, source.classical, out, kind)
+        written += taxonomy_report.draw_figures(found, source.title, source.classical, out, figures)
     headers, rows = taxonomy_report.profile_table(found)
     value = {"source": source.title, **found.to_dict(), "written": [str(path) for path in written]}
     flat = [dict(zip(headers, row)) for row in rows]
-    form = "table" if form in FIGURES else form
     if not taxonomy_views.emit(form, None, value=value, rows=flat, markdown=taxonomy_views.markdown_of(headers, rows)):
         taxonomy_report.show(found, source.title)
     _say_notes(found.notes)
@@ -290,7 +291,7 @@ def _against_attacks(
 ) -> None:
     from grb.catalogue import canonical
     from grb.cli import taxonomy_views
-    from grb.dataset import DIFFICULTIES
+    from grb.dataset.registry import DIFFICULTIES
     from grb.pipeline import Store
     from grb.taxonomy.attack_sensitivity import attack_sensitivity
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import DataDir, Json, StoreOption, check_counts, names, store_at
+from grb.cli.options import Json, StoreOption, check_counts, names, store_at
 from grb.cli.progress import duration
 from grb.errors import DataError
 
@@ -56,7 +56,6 @@ def run(
     patience: Patience = None,
     plan: Plan = False,
     store: StoreOption = None,
-    data_dir: DataDir = None,
     shard: run_options.Shard = None,
     workers: run_options.Workers = None,
     timeout: run_options.Timeout = None,
@@ -85,7 +84,7 @@ def run(
         {"epochs": epochs, "patience": patience},
     )
     target = store_at(store)
-    whole = plan_profiles(asked, data_dir=None if data_dir is None else str(data_dir))
+    whole = plan_profiles(asked)
     study = run_options.part(whole, shard)
     resources = run_options.Resources(workers, timeout, memory, dask)
     if plan:
@@ -149,7 +148,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def summary(study: Study, store: Store) -> list[list[Any]]:
-    """Mean AUROC of every cell that the store has, with the interval of the mean and the share of the original."""
+    """Mean AUROC of every cell that the store has, with the interval of the mean and the fraction of the original."""
     from grb import metric
     from grb.taxonomy.measurement import ProfileMeasurement
     from grb.taxonomy.profile import ORIGINAL

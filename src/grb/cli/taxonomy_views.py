@@ -37,6 +37,12 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
     from grb.taxonomy.measurement import ProfileMeasurement
 
     found = [record for record in store.records() if record.job.kind == "profile"]
+    old = [record.key for record in found if record.measurement is None]
+    if old:
+        raise DataError(
+            f"{len(old)} profiling runs of {store.path} ({old[0][:12]}, ...) were made by an earlier version, whose records do "
+            "not say their settings; run `grb taxonomy run` again with a new store"
+        )
     return [ProfileMeasurement.from_dict(record.measurement).to_row() for record in found]
 
 

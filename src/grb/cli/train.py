@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,43 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grb.cli import jobs, output
+from grb.atomic import write_atomic
+from grb.cli import jobs, options, output
 from grb.cli.eval import dataset_title
-from grb.cli.options import (
-    DataDir,
-    DatasetOption,
-    Device,
-    Difficulties,
-    Json,
-    KeptStore,
-    Params,
-    Seed,
-    Seeds,
-    Threads,
-    check_counts,
-    check_target,
-    chosen_difficulties,
-    chosen_seeds,
-    is_one_file,
-    names,
-    settings_of,
-    use_machine,
-)
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
     from grb.pipeline import Store
     from grb.pipeline.plan import Planner
 
-FAILED = 1
 SUFFIX = ".safetensors"
+COSTS = {"epochs": ".0f", "seconds": ".1f"}
 Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL",
         help="Models of `grb ls models`; gcn+ln has layer norm, gcn+at adversarial training, gcn-jaccard preprocessing.",
-        autocompletion=names("model", "defense"),
+        autocompletion=options.names("model", "defense"),
     ),
 ]
 TrainMode = Annotated[
@@ -76,19 +56,18 @@ class Training(jobs.Run):
 def train(
     models: Models,
     *,
-    dataset: DatasetOption,
-    seeds: Seeds = None,
-    seed: Seed = None,
-    params: Params = None,
+    dataset: options.DatasetOption,
+    seeds: options.Seeds = None,
+    seed: options.Seed = None,
+    params: options.Params = None,
     train_mode: TrainMode = "inductive",
-    difficulty: Difficulties = None,
+    difficulty: options.Difficulties = None,
     split: SplitNumber = None,
-    device: Device = "cpu",
-    threads: Threads = 1,
+    device: options.Device = "cpu",
+    threads: options.Threads = 1,
     written: Output = None,
-    store: KeptStore = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
+    store: options.KeptStore = None,
+    as_json: options.Json = False,
 ) -> None:
     """Train models with the papers' settings and score them on every test set; the jobs are those of a recipe.
 
@@ -105,25 +84,25 @@ def train(
     from grb.api import check_device
     from grb.dataset import load_dataset
 
-    check_counts(threads=threads)
-    listed, changes = chosen_seeds(seed, seeds), settings_of(params, "--param")
+    options.check_counts(threads=threads)
+    listed, changes = options.chosen_seeds(seed, seeds), options.settings_of(params, "--param")
     if train_mode not in ("inductive", "transductive"):
         raise DataError(f"--train-mode is '{train_mode}', but inductive or transductive is needed")
-    use_machine(threads)
+    options.use_machine(threads)
     check_device(device)
-    loaded = load_dataset(dataset, data_dir=data_dir)
+    loaded = load_dataset(dataset)
     if loaded.task == "graph" and train_mode == "transductive":
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
         loaded = loaded.with_split(split)
         assert loaded.scheme is not None
         output.say(f"split {split}: {loaded.scheme.about(split)}")
-    shown = chosen_difficulties(difficulty, loaded)
+    shown = options.chosen_difficulties(difficulty, loaded)
     number = None if loaded.scheme is None else split or 0
     common = {"train_mode": train_mode, "threads": threads, "device": device}
-    planner = jobs.planner(loaded, dataset, data_dir=data_dir, split=number, **common)
+    planner = jobs.planner(loaded, dataset, split=number, **common)
     runs = _plan(planner, models, listed, changes)
-    check_target(written, len(runs), SUFFIX, example="models/")
+    options.check_target(written, len(runs), SUFFIX, example="models/")
     with jobs.opened_store(store) as place:
         interrupted = jobs.do(
             planner.jobs,
@@ -136,7 +115,8 @@ def train(
         for run in runs:
             _write(place, run, written, loaded.name)
         found = [_values(place, run, shown) for run in runs if run.error or place.has(run.job)]
-    summary = [_summary(model, [run for run in found if run["model"] == model]) for model in _once(runs)]
+    names = dict.fromkeys(run["model"] for run in found)
+    summary = [_summary(name, [run for run in found if run["model"] == name]) for name in names]
     result = {
         **jobs.header(loaded, planner.data.fingerprint, threads),
         "train_mode": train_mode,
@@ -151,14 +131,7 @@ def train(
     elif found:
         _show(result, loaded, len(listed), len(runs))
     _say_saved([run.saved for run in runs if run.saved])
-    if interrupted:
-        raise KeyboardInterrupt
-    if any(run.error for run in runs):
-        raise typer.Exit(FAILED)
-
-
-def _once(runs: Sequence[Training]) -> list[str]:
-    return list(dict.fromkeys(run.model for run in runs))
+    jobs.end(runs, interrupted)
 
 
 def _plan(planner: Planner, models: Sequence[str], seeds: Sequence[int], changes: Mapping[str, Any]) -> list[Training]:
@@ -215,13 +188,13 @@ def _write(store: Store, run: Training, written: Path | None, dataset: str) -> N
     if written is None or run.error or not store.has(run.job):
         return
     parts = [re.sub(r"[^\w.+-]", "-", part) for part in (run.model, dataset)]
-    path = written if is_one_file(written, SUFFIX) else written / f"{parts[0]}-{parts[1]}-seed{run.seed}{SUFFIX}"
+    path = (
+        written if options.is_one_file(written, SUFFIX) else written / f"{parts[0]}-{parts[1]}-seed{run.seed}{SUFFIX}"
+    )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(store.checked(store.read(run.job), "weights"), path)
-        run.saved = str(path)
-    except OSError as error:  # the scores are worth showing all the same
-        run.error = f"cannot write {path}: {error.strerror}; choose another place"
+        run.saved = str(write_atomic(path, store.checked(store.read(run.job), "weights").read_bytes()))
+    except GRBError as error:  # the scores are worth showing all the same
+        run.error = str(error)
 
 
 def _summary(model: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -245,25 +218,14 @@ def _summary(model: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _show(result: Mapping[str, Any], dataset: Dataset, seeds: int, total: int) -> None:
     parts = list(dict.fromkeys(part for row in result["summary"] for part in row["scores"]))
-    failed = any(row["failed"] for row in result["summary"])
-    headers = ["model", "params", *parts, "epochs", "seconds", *(["failed"] if failed else [])]
-    rows = [
-        [
-            row["model"],
-            row["parameters"],
-            *(jobs.percent(row["scores"].get(part)) for part in parts),
-            None if row["epochs"] is None else f"{row['epochs']:.0f}",
-            None if row["seconds"] is None else f"{row['seconds']:.1f}",
-            *([f"{row['failed']} of {seeds}"] if failed else []),
-        ]
-        for row in result["summary"]
-        if row["seeds"] or row["failed"]
-    ]
-    several = f", mean {output.plus_minus()} std of {seeds} seeds" if seeds > 1 else ""
-    if result["interrupted"]:
-        several = f", interrupted after {len(result['runs'])} of {total} runs"
-    title = f"{dataset_title(dataset)}, {result['train_mode']}: {result['metric']} in %{several}"
-    output.table(title, headers, rows, numbers=headers[1:])
+
+    def cells(row: Mapping[str, Any]) -> list[Any]:
+        costs = [None if row[name] is None else f"{row[name]:{form}}" for name, form in COSTS.items()]
+        return [row["model"], row["parameters"], *(jobs.percent(row["scores"].get(part)) for part in parts), *costs]
+
+    headers = ["model", "params", *parts, *COSTS]
+    title = f"{dataset_title(dataset)}, {result['train_mode']}"
+    jobs.show(result, title, headers, cells, numbers=headers[1:], seeds=seeds, total=total)
 
 
 def _say_saved(files: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import DataDir, Json, check_counts, check_directory, names, use_machine
+from grb.cli.options import Json, check_counts, check_directory, names, use_machine
 from grb.cli.taxonomy_run import parse_seeds
 from grb.errors import DataError
 
@@ -61,7 +61,6 @@ def tune(
     storage: Storage = None,
     out: Output = None,
     threads: Threads = 1,
-    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Search for good settings of models, defenses or attacks; no test label is used.
@@ -79,7 +78,7 @@ def tune(
     first, repeats = _consecutive(seeds)
     recipe, figures = _targets(out)
     use_machine(threads)
-    data = load_dataset(dataset, data_dir=data_dir)
+    data = load_dataset(dataset)
     options: dict[str, Any] = {"kind": "models" if model is None else "attacks", "space": _space(space)}
     if model is not None:
         from grb.trainer.checkpoint import load_model

@@ -1,4 +1,4 @@
-"""Datasets: named ones, embedded ones, and your own."""
+"""Datasets: named ones, embedded ones, and custom ones."""
 
 from __future__ import annotations
 
@@ -7,22 +7,35 @@ from typing import TYPE_CHECKING
 from grb import _lazy
 
 if TYPE_CHECKING:
-    from grb.dataset.choices import Choices
-    from grb.dataset.custom import CustomDataset
+    from grb.dataset.cleaning import CleaningOptions
     from grb.dataset.dataset import Dataset
-    from grb.dataset.load import load_dataset
-    from grb.dataset.partition import DIFFICULTIES, Split
+    from grb.dataset.facts import DatasetFacts, dataset_facts
+    from grb.dataset.load import CustomDataset, load_dataset
+    from grb.dataset.registry import DIFFICULTIES, dataset_reference
+    from grb.dataset.splits import Split
     from grb.dataset.view import View
 
-__all__ = ["DIFFICULTIES", "Choices", "CustomDataset", "Dataset", "Split", "View", "load_dataset"]
+__all__ = [
+    "DIFFICULTIES",
+    "CleaningOptions",
+    "CustomDataset",
+    "Dataset",
+    "DatasetFacts",
+    "Split",
+    "View",
+    "dataset_facts",
+    "dataset_reference",
+    "load_dataset",
+]
 __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
-        "Choices": "grb.dataset.choices",
-        "CustomDataset": "grb.dataset.custom",
+        "CleaningOptions": "grb.dataset.cleaning",
         "Dataset": "grb.dataset.dataset",
-        "load_dataset": "grb.dataset.load",
-        **dict.fromkeys(("DIFFICULTIES", "Split"), "grb.dataset.partition"),
+        **dict.fromkeys(("DatasetFacts", "dataset_facts"), "grb.dataset.facts"),
+        **dict.fromkeys(("CustomDataset", "load_dataset"), "grb.dataset.load"),
+        **dict.fromkeys(("DIFFICULTIES", "dataset_reference"), "grb.dataset.registry"),
+        "Split": "grb.dataset.splits",
         "View": "grb.dataset.view",
     },
 )

@@ -1,4 +1,4 @@
-"""Named, immutable datasets of nodes or of graphs to classify, with the attributes that the GRB papers use."""
+"""Named, immutable datasets of nodes or graphs to classify, with the attributes that the GRB papers use."""
 
 from __future__ import annotations
 
@@ -7,35 +7,33 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from grb.catalogue import canonical
-from grb.dataset import reading, registry, synthetic_graphs
-from grb.dataset.partition import Split, by_degree, difficulty, given_parts
-from grb.dataset.parts import Parts
-from grb.dataset.scheme import Scheme
-from grb.dataset.sources import SOURCES, Level
+from grb.dataset import cleaning, folder, raw_arrays, readers, registry, storage
+from grb.dataset.attributes import DatasetAttributes
+from grb.dataset.cleaning import CleaningOptions
+from grb.dataset.raw_arrays import RawArrays
+from grb.dataset.registry import SOURCES, Level, check_difficulty
+from grb.dataset.splits import ByDegree, Scheme, Split, split_from_parts
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
-if TYPE_CHECKING:
-    pass
 
-
-class Dataset(Parts):
-    """A graph with features, labels and a split, by name or from your own arrays.
+class Dataset(DatasetAttributes):
+    """A graph with features, labels and a split, by name or from custom arrays.
 
     ``task`` says what is classified: nodes, or the graphs of a collection. A split names nodes, and in a collection graphs.
 
     Args:
         name: A name that ``grb ls datasets`` shows.
-        data_dir: Where to look before ``$GRB_DATA`` and the cache: a directory with the npz files, or a root of such.
-        mode: Which test nodes ``test_mask`` and ``index_test`` mean: easy, medium, hard or full.
+        data_dir: Directory to search before ``$GRB_DATA`` and the cache: the one with the npz files, or a root of such.
+        mode: Difficulty of the test nodes in ``test_mask`` and ``index_test``: easy, medium, hard or full.
         feat_norm: Feature normalisation (arctan, tanh, standardise, linear or None); the papers use arctan.
 
     >>> dataset = Dataset("synth-tiny", mode="easy")
@@ -53,42 +51,35 @@ class Dataset(Parts):
         if ":" in str(name):
             raise DataError(f"'{name}' is an import path; load_dataset takes those, Dataset takes catalogue names")
         name = canonical("dataset", name)
-        if name in SOURCES:
-            from grb.dataset import external
-
-            self.__dict__.update(external.load(name, data_dir).with_mode(mode).__dict__)
-            return
-        if name == synthetic_graphs.NAME:
-            self.__dict__.update(synthetic_graphs.load().with_mode(mode).__dict__)
-            return
-        if name in registry.EMBEDDED:
-            parts = reading.embedded(name)
-        else:
-            parts = reading.read_directory(reading.located(name, data_dir))
-            reading.check_statistics(name, parts[0])
-            if name in registry.REBUILT:
-                parts[2].append("rebuilt from its public source under a split of our own; not the files of GRB")
-        self._set(name, *parts, mode=mode, feat_norm=feat_norm, synthetic=name in registry.EMBEDDED)
+        raw = readers.read_named(name, data_dir)
+        made = Dataset.from_raw(
+            raw,
+            mode=mode,
+            feat_norm=feat_norm if raw.scheme is None else None,
+            title=SOURCES[name].title if name in SOURCES else None,
+            synthetic=name in registry.EMBEDDED,
+        )
+        self.__dict__.update(made.__dict__)
 
     def _set(
         self,
         name: str,
         raw: Graph,
         split: Split,
-        notes: list[str],
+        notes: Sequence[str],
         *,
-        mode: str,
-        feat_norm: str | None,
-        synthetic: bool,
-        task: Level = "node",
+        mode: str = "full",
+        feat_norm: str | None = None,
         title: str | None = None,
+        task: Level = "node",
         scheme: Scheme | None = None,
+        synthetic: bool = False,
     ) -> None:
         self.name = name
         self.title = title or name
         self.task = task
         self.scheme = scheme
-        self.mode = difficulty(mode)
+        self.mode = check_difficulty(mode)
         self.synthetic = synthetic
         self.split = split
         self.notes = tuple(notes)
@@ -99,9 +90,13 @@ class Dataset(Parts):
         else:
             self.feature_scale = FeatureScale.fit(feat_norm, raw.x)
             self.graph = raw.with_features(self.feature_scale.apply(raw.x))
-        reading.check_labelled(self.graph, split)
-        self.num_classes = reading.classes(raw)
+        self._check_labelled(split)
+        self.num_classes = raw_arrays.count_classes(self.labels)
         self._frozen = True
+
+    def _check_labelled(self, split: Split) -> None:
+        if self.graph.ptr is None or self.task == "graph":  # else the split names graphs, but the labels are of nodes
+            split.check_labelled(self.labels, self.task)
 
     def __setattr__(self, key: str, value: Any) -> None:
         if getattr(self, "_frozen", False):
@@ -122,19 +117,19 @@ class Dataset(Parts):
         seed: int = 0,
         strictness: Strictness = "canonicalise",
     ) -> Dataset:
-        """Your own graph.
+        """A custom graph.
 
         Args:
             adj: A scipy sparse matrix or an :class:`~grb.graph.Adjacency`.
-            features: [n, d].
+            features: Features, [n, d].
             labels: Classes [n], or a 0/1 matrix [n, labels].
             split: ``train``, ``val`` and any of ``easy``, ``medium``, ``hard``, ``full`` (or ``test``) as ids or boolean
                 masks; without it the paper's splitting scheme is used with ``seed``.
-            name: Shown in tables.
+            name: Name shown in tables.
             mode: As in :class:`Dataset`.
-            feat_norm: As in :class:`Dataset`; your features are left as they are unless you ask.
-            seed: Of the split.
-            strictness: ``canonicalise`` mends self-loops, duplicates and directed edges and notes it in ``notes``;
+            feat_norm: As in :class:`Dataset`; features are left as they are by default.
+            seed: Random seed of the split.
+            strictness: ``canonicalise`` repairs self-loops, duplicates and directed edges and notes it in ``notes``;
                 ``strict`` refuses them.
         """
         graph, notes = Graph.build(adj, features, labels, mode=strictness)
@@ -187,10 +182,8 @@ class Dataset(Parts):
         feat_norm: str | None = "arctan",
     ) -> Dataset:
         """A directory in the layout of GRB: adj.npz (scipy CSR), features.npz, labels.npz (``data``) and index.npz."""
-        dataset = cls.__new__(cls)
-        parts = reading.read_directory(Path(directory))
-        dataset._set(name or Path(directory).name, *parts, mode=mode, feat_norm=feat_norm, synthetic=False)
-        return dataset
+        raw = replace(storage.read_directory(directory), name=name or Path(directory).name)
+        return cls.from_raw(raw, mode=mode, feat_norm=feat_norm)
 
     @classmethod
     def from_csv(
@@ -202,26 +195,42 @@ class Dataset(Parts):
         header: bool | None = None,
         dangling: Literal["refuse", "drop"] = "refuse",
         leave_out: Sequence[str] = (),
-        **choices: Any,
+        **options: Any,
     ) -> Dataset:
         """Edge lists: a folder with edges.csv and nodes.csv (or labels.csv, features.csv, split.csv).
 
         Args:
             path: The folder, or the file of edges.
-            name: Shown in tables; the folder's if not given.
+            name: Name shown in tables; the folder's if not given.
             mode: As in :class:`Dataset`.
-            header: Whether the files have headers; seen from their first lines if None.
+            header: Whether the files have headers; detected from their first lines if None.
             dangling: Edges of nodes that no table has: ``refuse`` or ``drop``.
-            leave_out: Columns that are no features.
-            choices: Those of :class:`~grb.dataset.choices.Choices`, for instance ``components="largest"``; ``notes`` tell
+            leave_out: Columns that are not features.
+            options: Those of :class:`~grb.dataset.CleaningOptions`, for instance ``components="largest"``; ``notes`` say
                 what was done.
         """
-        from grb.dataset.choices import Choices, prepare
-        from grb.dataset.folder import from_csv
+        raw = folder.from_csv(path, header=header, dangling=dangling, leave_out=leave_out)
+        raw = raw if name is None else replace(raw, name=name)
+        return cls.from_raw(cleaning.clean(raw, CleaningOptions(**options)).arrays).with_mode(mode)
 
-        given = from_csv(path, header=header, dangling=dangling, leave_out=leave_out)
-        made = prepare(given if name is None else replace(given, name=name), Choices(**choices))
-        return made.dataset.with_mode(mode)
+    @classmethod
+    def from_raw(
+        cls,
+        raw: RawArrays,
+        *,
+        mode: str = "full",
+        feat_norm: str | None = None,
+        title: str | None = None,
+        synthetic: bool = False,
+    ) -> Dataset:
+        """A dataset from :class:`~grb.dataset.raw_arrays.RawArrays`, which the readers and the cleaning give."""
+        graph, notes = raw.graph()
+        split = split_from_parts(raw.splits[0], raw.n) if raw.scheme is None else raw.scheme(0)
+        task: Level = "graph" if graph.ptr is not None and len(raw.y) == graph.num_graphs else "node"
+        dataset = cls.__new__(cls)
+        more: dict[str, Any] = {"title": title, "task": task, "scheme": raw.scheme, "synthetic": synthetic}
+        dataset._set(raw.name, graph, split, notes, mode=mode, feat_norm=feat_norm, **more)
+        return dataset
 
     @classmethod
     def of_graph(
@@ -235,15 +244,14 @@ class Dataset(Parts):
         notes: Sequence[str] = (),
         synthetic: bool = False,
     ) -> Dataset:
-        """A checked graph or collection whose splits come from a :mod:`~grb.dataset.scheme`; the first one is in force."""
+        """A checked graph or collection whose splits come from a scheme of :mod:`grb.dataset.splits`; the first is in use."""
         if graph.y is None:
             raise DataError("a dataset needs labels, but none were given")
         wanted = graph.num_graphs if task == "graph" else graph.n
         if len(graph.y) != wanted:
             raise DataError(f"the task is to classify {wanted} {task}s, but there are {len(graph.y)} labels")
         dataset = cls.__new__(cls)
-        given: dict[str, Any] = {"task": task, "title": title, "scheme": scheme}
-        dataset._set(name, graph, scheme(0), list(notes), mode="full", feat_norm=None, synthetic=synthetic, **given)
+        dataset._set(name, graph, scheme(0), notes, title=title, task=task, scheme=scheme, synthetic=synthetic)
         return dataset
 
     @classmethod
@@ -261,12 +269,12 @@ class Dataset(Parts):
         if graph.y is None:
             raise DataError("a dataset needs labels, but none were given")
         if split is None:
-            chosen = by_degree(graph, seed)
+            chosen = ByDegree(graph.adj.degrees.long(), torch.arange(graph.n), seed)(0)
             notes = [*notes, f"split by the paper's scheme with seed {seed}"]
         else:
-            chosen = given_parts(split, graph.n)
+            chosen = split_from_parts(split, graph.n)
         dataset = cls.__new__(cls)
-        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm, synthetic=False)
+        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm)
         return dataset
 
     def defender_view(self) -> View:
@@ -329,7 +337,7 @@ class Dataset(Parts):
     def to_pyg(self) -> Any:
         """A torch_geometric ``Data`` with train_mask, val_mask and test_mask; of a collection the list of its graphs."""
         if self.graph.ptr is not None:
-            return [convert.to_pyg(self.graph.graphs(place, place + 1)) for place in range(self.graph.num_graphs)]
+            return [convert.to_pyg(self.graph.graphs(i, i + 1)) for i in range(self.graph.num_graphs)]
         data = convert.to_pyg(self.graph)
         data.train_mask, data.val_mask, data.test_mask = self.train_mask, self.val_mask, self.test_mask
         return data
@@ -338,7 +346,7 @@ class Dataset(Parts):
         """The same dataset with another difficulty."""
         other = Dataset.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.__dict__["mode"] = difficulty(mode)
+        other.__dict__["mode"] = check_difficulty(mode)
         return other
 
     def with_split(self, number: int) -> Dataset:
@@ -348,20 +356,19 @@ class Dataset(Parts):
         other = Dataset.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.__dict__["split"] = self.scheme(number)
-        reading.check_labelled(other.graph, other.split)
+        other._check_labelled(other.split)
         return other
 
     def with_difficulty(self, seed: int = 0) -> Dataset:
-        """The same dataset under the paper's easy, medium and hard test nodes instead of its own split."""
-        from grb.dataset.choices import with_difficulty
-
-        return with_difficulty(self, seed).with_mode(self.mode)
+        """The same dataset with the paper's easy, medium and hard test nodes instead of its own split."""
+        options = CleaningOptions(split="difficulty", seed=seed)
+        return Dataset.from_raw(cleaning.clean(raw_arrays.from_dataset(self), options).arrays).with_mode(self.mode)
 
     def fingerprint(self) -> str:
         """sha256 of the graph with normalised features and of the split, or of the way in which splits are made."""
         digest = hashlib.sha256(self.graph.fingerprint().encode())
         if self.scheme is not None:
-            digest.update(f"{self.task};{self.scheme.words}".encode())
+            digest.update(f"{self.task};{self.scheme.description}".encode())
             return digest.hexdigest()
         for ids in self.split.tensors():
             digest.update(f"{len(ids)};".encode() + ids.numpy().astype("<i8").tobytes())

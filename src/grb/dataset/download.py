@@ -18,28 +18,27 @@ from typing import IO
 
 from grb import catalogue
 from grb.dataset import registry, storage
-from grb.dataset.locate import advice
-from grb.dataset.sources import SOURCES
-from grb.dataset.transfer import Known, Limits, Progress, Refused, Unreachable, check_address, download, host
+from grb.dataset.rebuild import rebuild
+from grb.dataset.registry import SOURCES
+from grb.dataset.transfer import (
+    DownloadError,
+    Known,
+    Limits,
+    Progress,
+    Refused,
+    Unreachable,
+    check_address,
+    download,
+    host,
+)
 from grb.errors import DataError, IntegrityError, MissingDataset
 
 log = logging.getLogger(__name__)
 
 NOT_CHECKED = "not checked: no known hash"
 MAX_ARCHIVE = 16 * 2**30
-# as much as fits on a line or two: the sentence is for people
+# as much as fits on a line or two
 SHOWN = 4
-
-
-class DownloadError(DataError):
-    """Nothing that was tried gave the files; ``tried`` says in short what."""
-
-    def __init__(self, name: str, tried: str) -> None:
-        self.tried = tried
-        super().__init__(
-            f"dataset '{name}' could not be downloaded ({tried}); if you have its files, `grb data get {name} --from DIR` "
-            f"installs them, or set GRB_DATA to a folder that holds GRB/{name}; 'synth-cora' needs no download"
-        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Obtained:
     """What came from where.
 
     Args:
-        name: Of the dataset.
+        name: Name of the dataset.
         path: Its directory; None for an embedded one.
         source: Hosts, a directory, or why nothing had to be got.
         files: What was got; empty if nothing had to be.
@@ -102,17 +101,17 @@ def get(
         name: A dataset of the catalogue.
         source: A folder or zip archive to take it from, instead of the network.
         force: Get it again even if it is here.
-        progress: Told about every piece.
-        limits: Of every download.
+        progress: Called for every piece that arrives.
+        limits: Limits of every download.
     """
     name = catalogue.canonical("dataset", name)
     if name in registry.EMBEDDED:
         return Obtained(name, None, "embedded: there is nothing to get")
-    if catalogue.entries("dataset")[name].target != "grb.dataset.dataset:Dataset":
-        if name in SOURCES:
-            raise DataError(
-                f"dataset '{name}' is read from raw files, which grb does not download. {advice(SOURCES[name])}"
-            )
+    if name in SOURCES:
+        raise DataError(
+            f"dataset '{name}' is read from raw files, which grb does not download. {registry.advice(name)}"
+        )
+    if not registry.has_files(name):
         raise DataError(f"dataset '{name}' belongs to a plug-in, which gets its files itself")
     if not force:
         try:
@@ -122,10 +121,8 @@ def get(
     if source is not None:
         return install_from(name, source, force=force)
     if name in registry.REBUILT:
-        from grb.dataset.rebuild import rebuild
-
         path = rebuild(registry.REBUILT[name], force=force, progress=progress, limits=limits)
-        return Obtained(name, path, "rebuilt from its public source under a split of our own", _reports(name, path))
+        return Obtained(name, path, "rebuilt from its public source under our own split", _reports(name, path))
     return fetch(name, force=force, progress=progress, limits=limits)
 
 
@@ -136,8 +133,6 @@ def obtain(name: str, missing: MissingDataset) -> Path:
     """
     try:
         if name in registry.REBUILT:  # may need no network: its raw files may be here
-            from grb.dataset.rebuild import rebuild
-
             return rebuild(registry.REBUILT[name])
         if registry.offline():
             raise missing.because("GRB_OFFLINE forbids to download it.")
@@ -166,8 +161,8 @@ def fetch(
         name: One of those that ``presets/mirrors.yaml`` lists.
         force: Replace what the cache has.
         archives: Also try the archives that hold all datasets; they are large.
-        progress: Told about every piece.
-        limits: Of every file.
+        progress: Called for every piece that arrives.
+        limits: Limits of every file.
     """
     name = catalogue.canonical("dataset", name)
     if registry.offline():
@@ -181,7 +176,7 @@ def fetch(
         if hosts is None:
             raise DownloadError(name, _summary(tried) or "no mirror is known")
         reports = _validated(name, stage)
-    return Obtained(name, storage.place(name), ", ".join(dict.fromkeys(hosts)), reports)
+    return Obtained(name, storage.cache_directory(name), ", ".join(dict.fromkeys(hosts)), reports)
 
 
 def install_from(name: str, source: str | os.PathLike[str], *, force: bool = False) -> Obtained:
@@ -201,13 +196,14 @@ def install_from(name: str, source: str | os.PathLike[str], *, force: bool = Fal
             if problem:
                 raise IntegrityError(
                     f"{file} of {source} {problem}, so it is not the listed file; check where it comes from, or load "
-                    "the folder as a dataset of your own with Dataset.from_npz"
+                    "the folder as a custom dataset with Dataset.from_npz"
                 )
         reports = _validated(name, stage)
-    return Obtained(name, storage.place(name), str(source), reports)
+    return Obtained(name, storage.cache_directory(name), str(source), reports)
 
 
 def sha256(path: Path) -> str:
+    """The sha256 of a file in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):
@@ -323,12 +319,12 @@ def _members(name: str, source: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 def _copy(stream: IO[bytes], target: Path) -> tuple[int, str]:
     """Copy to a file that is synced; its size and sha256."""
-    size, digest, most = 0, hashlib.sha256(), Limits().max_bytes
+    size, digest, limit = 0, hashlib.sha256(), Limits().max_bytes
     with target.open("wb") as copy:
         while piece := _piece(stream, target.name):
             size += len(piece)
-            if size > most:
-                raise DataError(f"{target.name} has more than {most} bytes")
+            if size > limit:
+                raise DataError(f"{target.name} has more than {limit} bytes")
             digest.update(piece)
             copy.write(piece)
         copy.flush()
@@ -344,10 +340,8 @@ def _piece(stream: IO[bytes], file: str) -> bytes:
 
 
 def _validated(name: str, stage: Path) -> tuple[FileReport, ...]:
-    from grb.dataset.reading import check_directory
-
     try:
-        check_directory(name, stage)
+        storage.check_directory(name, stage)
     except DataError as error:
         raise DataError(str(error).replace(f"{stage}{os.sep}", "")) from None
     return _reports(name, stage)

@@ -1,4 +1,4 @@
-"""Edge lists: a folder with edges.csv and nodes.csv (or labels.csv and features.csv), as people keep them.
+"""Edge lists: a folder with edges.csv and nodes.csv (or labels.csv and features.csv), in the forms that are common.
 
 Every file may have a header or none, be separated by commas, tabs, semicolons or white space, and be gzipped. Nodes have
 names or numbers. A row that cannot be read is refused with its line.
@@ -11,17 +11,16 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from grb.dataset import tables
-from grb.dataset.given import Given
-from grb.dataset.tables import Table, shown
+from grb.dataset.raw_arrays import Array, RawArrays
+from grb.dataset.tables import Table, shorten
 from grb.errors import DataError
 from grb.graph.files import read_npz
 
-Array = np.ndarray[Any, Any]
 Dangling = Literal["refuse", "drop"]
 
 # whole numbers that float64 holds
@@ -42,7 +41,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Nodes:
-    """What a table of nodes says; an array is empty where it says nothing."""
+    """The columns of a table of nodes; None for those that it does not have."""
 
     table: Table
     ids: Sequence[str] | None
@@ -62,14 +61,14 @@ def from_csv(
     header: bool | None = None,
     dangling: Dangling = "refuse",
     leave_out: Collection[str] = (),
-) -> Given:
+) -> RawArrays:
     """A folder of text files, or the file of edges in it, as arrays.
 
     Args:
         path: The folder with ``edges.csv``; or that file by any name, with the others beside it.
-        header: Whether the files have headers; seen from their first lines if None.
+        header: Whether the files have headers; detected from their first lines if None.
         dangling: What happens to edges of nodes that no table of nodes has: ``refuse`` or ``drop``.
-        leave_out: Names of columns that are no features.
+        leave_out: Names of columns that are not features.
     """
     path = Path(path)
     folder = path if path.is_dir() else path.parent
@@ -81,7 +80,7 @@ def from_csv(
     notes: list[str] = []
     nodes = _nodes(folder, header, {name.lower() for name in leave_out}, notes)
     n, ids = _named(nodes)
-    where = {name: place for place, name in enumerate(ids)} if ids is not None else None
+    where = {name: index for index, name in enumerate(ids)} if ids is not None else None
     pairs, weights = _edges(edges, header, n, where, dangling, notes)
     x = _features(folder, nodes, where, n, notes)
     labels = _column(nodes, "labels", where, n)
@@ -91,13 +90,14 @@ def from_csv(
         )
     y, classes = classes_of(labels)
     split = _split(nodes, where, n)
-    return Given(folder.resolve().name, n, pairs, y, weights, x, None, split, classes, ids, notes)
+    splits = [split] if split else []
+    return RawArrays(folder.resolve().name, n, pairs, y, weights, x, None, splits, classes, ids, notes)
 
 
 def classes_of(labels: Sequence[str]) -> tuple[Array, list[str] | None]:
     """Numbers of classes from their names, and the names if they are not just those numbers.
 
-    Numbers stay in their order, words are sorted; a missing one or -1 is hidden.
+    Numbers stay in their order, other names are sorted; a missing one or -1 is hidden.
 
     >>> classes_of(["b", "a", "", "b"])[0].tolist(), classes_of(["10", "9", "-1"])[1]
     ([1, 0, -1, 1], ['9', '10'])
@@ -109,9 +109,9 @@ def classes_of(labels: Sequence[str]) -> tuple[Array, list[str] | None]:
         raise DataError("no node has a label; at least one class is needed")
     if all(re.fullmatch(r"[+-]?[0-9]{1,1000}", name) for name in names):
         names.sort(key=int)
-    place = {name: number for number, name in enumerate(names)}
+    index = {name: number for number, name in enumerate(names)}
     y = np.full(len(cells), -1, dtype=np.int64)
-    y[~hidden] = [place[cell] for cell in cells[~hidden]]
+    y[~hidden] = [index[cell] for cell in cells[~hidden]]
     return y, None if names == [str(number) for number in range(len(names))] else names
 
 
@@ -138,10 +138,10 @@ def _nodes(folder: Path, header: bool | None, leave_out: set[str], notes: list[s
     for name in sorted(leave_out - named):
         raise DataError(f"column '{name}' is to be left out, but there are {', '.join(sorted(named)) or 'no names'}")
     for what in ("x", "labels", "parts"):
-        tellers = [each.table.path.name for each in found if getattr(each, what) is not None]
-        if len(tellers) > 1:
+        files_with = [each.table.path.name for each in found if getattr(each, what) is not None]
+        if len(files_with) > 1:
             word = {"x": "features", "labels": "labels", "parts": "a split"}[what]
-            raise DataError(f"{tellers[0]} and {tellers[1]} both have {word}; leave it out of one")
+            raise DataError(f"{files_with[0]} and {files_with[1]} both have {word}; leave it out of one")
     return found
 
 
@@ -149,7 +149,7 @@ def _table(stem: str, table: Table, leave_out: set[str], notes: list[str]) -> No
     roles = _roles(stem, table)
     dropped = [name for name in table.header or () if name in leave_out]
     for name in dropped:
-        if table.place((name,)) in roles.values():
+        if table.column((name,)) in roles.values():
             raise DataError(f"column '{name}' of {table.path} is no feature, so that it cannot be left out; rename it")
     if dropped:
         notes.append(f"{table.path.name}: column {', '.join(dropped)} left out, as asked")
@@ -181,7 +181,7 @@ def _table(stem: str, table: Table, leave_out: set[str], notes: list[str]) -> No
 def _roles(stem: str, table: Table) -> dict[str, int | None]:
     """Which columns are the node's name, its label and its part of a split; the others are features."""
     if table.header is not None:
-        roles = {"id": table.place(ID), "label": table.place(LABEL), "split": table.place(SPLIT)}
+        roles = {"id": table.column(ID), "label": table.column(LABEL), "split": table.column(SPLIT)}
         if stem in ("labels", "split") and roles[stem.removesuffix("s")] is None:
             rest = [at for at in range(table.width) if at not in roles.values()]
             roles[stem.removesuffix("s")] = rest[-1] if rest else None
@@ -203,7 +203,7 @@ def _roles(stem: str, table: Table) -> dict[str, int | None]:
 def _no_part(cell: str) -> str | None:
     if cell.strip().lower() in PARTS or tables.is_missing(cell):
         return None
-    return f"has part '{shown(cell)}', but {', '.join(dict.fromkeys(PARTS.values()))} are known"
+    return f"has part '{shorten(cell)}', but {', '.join(dict.fromkeys(PARTS.values()))} are known"
 
 
 def _blame_twice(table: Table, at: int) -> None:
@@ -212,7 +212,7 @@ def _blame_twice(table: Table, at: int) -> None:
     def fault(row: list[str]) -> str | None:
         name = row[at].strip()
         if name in seen:
-            return f"names node '{shown(name)}' again, but every node has one row"
+            return f"names node '{shorten(name)}' again, but every node has one row"
         seen.add(name)
         return None
 
@@ -236,17 +236,17 @@ def _rows_of(nodes: Nodes, where: dict[str, int] | None, n: int) -> Array:
             raise DataError(f"{nodes.table.path} has {rows} rows and no names of nodes, but there are {n} nodes")
         return np.arange(n)
     if where is None:
-        where = {str(place): place for place in range(n)}
+        where = {str(index): index for index in range(n)}
     try:
         return np.array([where[name] for name in nodes.ids], dtype=np.int64)
     except KeyError:
-        known, at = where, nodes.table.place(ID) or 0
+        known, at = where, nodes.table.column(ID) or 0
         nodes.table.blame(lambda row: _unknown(row[at], known))
         raise
 
 
 def _unknown(name: str, known: Collection[str]) -> str | None:
-    return None if name.strip() in known else f"names node '{shown(name)}', which no table of nodes has"
+    return None if name.strip() in known else f"names node '{shorten(name)}', which no table of nodes has"
 
 
 def _column(
@@ -315,7 +315,7 @@ def _edges(
     weights = None if weight is None else tables.numbers(table, [weight], "weights")[:, 0]
     if weights is not None and not np.isfinite(weights).all():
         at = weight or 0
-        table.blame(lambda row: None if _finite(row[at]) else f"has weight '{shown(row[at])}', but it must be finite")
+        table.blame(lambda row: None if _finite(row[at]) else f"has weight '{shorten(row[at])}', but it must be finite")
     return ends[:, keep], None if weights is None else weights[keep]
 
 
@@ -328,10 +328,10 @@ def _ends(table: Table) -> tuple[int, int, int | None]:
     if table.width < 2:
         raise DataError(f"{table.path} has one column, but an edge has two nodes; separate them by a comma")
     if table.header is not None:
-        source, target = table.place(SOURCE), table.place(TARGET)
+        source, target = table.column(SOURCE), table.column(TARGET)
         if source is not None and target is not None:
-            return source, target, table.place(WEIGHT)
-        weight = table.place(WEIGHT)
+            return source, target, table.column(WEIGHT)
+        weight = table.column(WEIGHT)
         rest = [at for at in range(table.width) if at != weight]
         if len(rest) != 2:
             raise DataError(
@@ -376,16 +376,16 @@ def _looked_up(
     table: Table, rows: list[list[str]], columns: tuple[int, int], n: int, where: dict[str, int] | None
 ) -> Array:
     if where is None:
-        table.blame(lambda row: _no_place(row, columns))
-        where = {str(place): place for place in range(n)}
+        table.blame(lambda row: _no_index(row, columns))
+        where = {str(index): index for index in range(n)}
     get = where.get
     return np.array([[get(row[at].strip(), -1) for row in rows] for at in columns], dtype=np.int64)
 
 
-def _no_place(row: list[str], columns: tuple[int, int]) -> str | None:
+def _no_index(row: list[str], columns: tuple[int, int]) -> str | None:
     for at in columns:
         if not re.fullmatch(r"-?[0-9]+", row[at].strip()):
-            return f"names node '{shown(row[at])}', but nodes without names are numbers from 0 on"
+            return f"names node '{shorten(row[at])}', but nodes without names are numbers from 0 on"
     return None
 
 
@@ -393,7 +393,7 @@ def _dangles(row: list[str], columns: tuple[int, int], n: int, where: dict[str, 
     for at in columns:
         name = row[at].strip()
         if where is not None and name not in where:
-            return f"names node '{shown(name)}', which no table of nodes has; dangling=drop leaves such edges out"
+            return f"names node '{shorten(name)}', which no table of nodes has; dangling=drop leaves such edges out"
         if where is None and not (re.fullmatch(r"[0-9]{1,18}", name) and int(name) < n):
-            return f"names node {shown(name)}, but there are nodes 0 to {n - 1}; dangling=drop leaves such edges out"
+            return f"names node {shorten(name)}, but there are nodes 0 to {n - 1}; dangling=drop leaves such edges out"
     return None

@@ -1,4 +1,4 @@
-"""Small-world and scale-free graphs from plain arrays of edges: features, and average path lengths as labels."""
+"""Small-world and scale-free graphs from arrays of edges: features, and average path lengths as labels."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from grb.dataset.raw import Array, Raw, build
+from grb.dataset.raw_arrays import Array, RawArrays
 from grb.errors import DataError
 from grb.graph.files import read_npz
 
 DAMPING = 0.85
 
 
-def read(path: Path, bins: int) -> Raw:
+def read(path: Path, name: str, bins: int) -> RawArrays:
     """A collection from ``edges`` [m, 2], ``edge_ptr`` [graphs + 1] and ``num_nodes`` [graphs].
 
     Features are the clustering coefficient and PageRank of a node; the label of a graph is the bin of its average path
@@ -36,14 +36,15 @@ def read(path: Path, bins: int) -> Raw:
     features = np.stack([clustering(adj), pagerank(adj, graph_of)], axis=1)
     lengths = np.array([path_length(adj[a:b, a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)])
     notes = [f"labels are {bins} equally full bins of the average path length"]
-    return build(both, features, quantile_bins(lengths, bins), sizes=sizes, notes=notes)
+    y = quantile_bins(lengths, bins)
+    return RawArrays(name, int(starts[-1]), both, y, x=features, sizes=sizes, notes=notes)
 
 
 def quantile_bins(values: Array, bins: int, *, fitted_on: Array | None = None) -> Array:
-    """Regression as classification: the bin of every value, all bins being equally full, [n].
+    """Turn regression into classification: the bin of every value, with equally full bins, [n].
 
     Args:
-        values: [n].
+        values: Values to bin, [n].
         bins: Number of bins.
         fitted_on: Ids of the values that the bounds come from, such as the training ones; all if not given.
 
@@ -80,11 +81,11 @@ def pagerank(adj: Any, graph_of: Array, *, damping: float = DAMPING, tolerance: 
     sizes = np.bincount(graph_of)
     even = 1.0 / sizes[graph_of]
     degrees = np.diff(adj.indptr)
-    share = np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
+    fraction = np.divide(1.0, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
     rank = even.copy()
     for _ in range(1000):
         stuck = np.bincount(graph_of, weights=rank * (degrees == 0), minlength=len(sizes))
-        new = damping * (adj @ (rank * share) + stuck[graph_of] * even) + (1 - damping) * even
+        new = damping * (adj @ (rank * fraction) + stuck[graph_of] * even) + (1 - damping) * even
         done = np.abs(new - rank).max() < tolerance
         rank = new
         if done:
@@ -93,12 +94,12 @@ def pagerank(adj: Any, graph_of: Array, *, damping: float = DAMPING, tolerance: 
 
 
 def path_length(adj: Any) -> float:
-    """Mean distance of all pairs of nodes of one graph; pairs that are not joined do not count."""
+    """Mean distance of all pairs of nodes of one graph; unconnected pairs do not count."""
     from scipy.sparse.csgraph import shortest_path
 
     distance = shortest_path(adj, unweighted=True)
-    joined = np.isfinite(distance) & (distance > 0)
-    return float(distance[joined].mean()) if joined.any() else 0.0
+    connected = np.isfinite(distance) & (distance > 0)
+    return float(distance[connected].mean()) if connected.any() else 0.0
 
 
 def _matrix(both: Array, n: int) -> Any:

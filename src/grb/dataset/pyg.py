@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grb.dataset.raw import Array, Raw, build
-from grb.dataset.sources import Source
+from grb.dataset.raw_arrays import PARTS, Array, RawArrays
+from grb.dataset.registry import Source
 from grb.errors import DataError, GRBError
 
-PARTS = ("train", "val", "test")
 # graphs that the paper leaves out
 LARGEST = {"DD": 3500}
 
 
-def read(source: Source, folder: Path, stage: Path) -> Raw:
+def read(source: Source, folder: Path, stage: Path) -> RawArrays:
     """A dataset from the directory that has its ``raw/``; whatever the class writes goes below ``stage``."""
     root = stage / source.loader
     _link(folder / "raw", root / source.folder / "raw")
@@ -34,39 +33,44 @@ def read(source: Source, folder: Path, stage: Path) -> Raw:
             if source.parts:
                 return _in_parts([_made(maker, source, root, split=part) for part in PARTS], source)
             dataset = _made(maker, source, root)
-            return single(dataset[0], source.splitting) if len(dataset) == 1 else collection(list(dataset), source.task)
+            if len(dataset) == 1:
+                return single(dataset[0], source.title, predefined=source.splitting == "predefined")
+            return collection(list(dataset), source.title, source.task)
         except GRBError:
             raise
         except Exception as error:  # whatever a parser of foreign files meets
-            told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
             raise DataError(
-                f"torch_geometric's {source.loader} cannot read {folder / 'raw'} ({told}); get the files again"
+                f"torch_geometric's {source.loader} cannot read {folder / 'raw'} ({reason}); get the files again"
             ) from None
 
 
-def single(data: Any, splitting: str = "predefined") -> Raw:
-    """One graph whose nodes are classified, with the masks that it has."""
-    n = int(data.num_nodes)
-    splits = _masks(data) if splitting == "predefined" else []
-    return build(data.edge_index.numpy(), data.x, data.y, nodes=n, splits=splits, notes=_dropped([data]))
+def single(data: Any, name: str, *, predefined: bool) -> RawArrays:
+    """One graph whose nodes are classified; ``predefined`` takes its splits from its masks."""
+    splits, edges = _masks(data) if predefined else [], data.edge_index.numpy()
+    return RawArrays(name, int(data.num_nodes), edges, data.y, x=_array(data.x), splits=splits, notes=_dropped([data]))
 
 
-def collection(items: Sequence[Any], task: str, splits: Sequence[tuple[Array, Array, Array]] = ()) -> Raw:
+def collection(items: Sequence[Any], name: str, task: str, splits: Sequence[Mapping[str, Array]] = ()) -> RawArrays:
     """Several graphs; ``task`` says whether nodes or graphs are classified."""
     sizes = np.array([int(item.num_nodes) for item in items])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    edges = [item.edge_index.numpy() + start for item, start in zip(items, starts, strict=True)]
+    edges = np.concatenate([item.edge_index.numpy() + start for item, start in zip(items, starts)], axis=1)
     features = [_features(item) for item in items]
     x = None if any(part is None for part in features) else torch.cat(features)  # type: ignore[arg-type]
     labels = [torch.as_tensor(item.y) for item in items]
     y = torch.cat(labels) if task == "node" else torch.cat([label.reshape(1, -1) for label in labels]).squeeze(1)
-    return build(np.concatenate(edges, axis=1), x, y, sizes=sizes, splits=splits, notes=_dropped(items))
+    return RawArrays(name, int(sizes.sum()), edges, y, x=_array(x), sizes=sizes, splits=splits, notes=_dropped(items))
+
+
+def _array(x: Tensor | None) -> Array | None:
+    return None if x is None else x.numpy()
 
 
 def _features(data: Any) -> Tensor | None:
     """Features with coordinates beside them, which superpixels have."""
-    x, place = getattr(data, "x", None), getattr(data, "pos", None)
-    parts = [part.float() for part in (x, place) if part is not None]
+    found = (getattr(data, "x", None), getattr(data, "pos", None))
+    parts = [part.float() for part in found if part is not None]
     return torch.cat(parts, dim=1) if parts and sum(part.shape[1] for part in parts) else None
 
 
@@ -78,14 +82,15 @@ def _dropped(items: Sequence[Any]) -> list[str]:
     return [f"edge attributes ({columns} column{'s' * (columns != 1)}) dropped"]
 
 
-def _in_parts(parts: Sequence[Any], source: Source) -> Raw:
+def _in_parts(parts: Sequence[Any], source: Source) -> RawArrays:
     """Train, validation and test graphs, one after the other, as one collection."""
     counts = [len(part) for part in parts]
     ids = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
-    return collection([item for part in parts for item in part], source.task, [(ids[0], ids[1], ids[2])])
+    items = [item for part in parts for item in part]
+    return collection(items, source.title, source.task, [dict(zip(PARTS, ids, strict=True))])
 
 
-def _masks(data: Any) -> list[tuple[Array, Array, Array]]:
+def _masks(data: Any) -> list[dict[str, Array]]:
     masks: list[Any] = [getattr(data, f"{part}_mask", None) for part in PARTS]
     train, val, test = masks
     if any(mask is None for mask in masks):
@@ -95,15 +100,17 @@ def _masks(data: Any) -> list[tuple[Array, Array, Array]]:
         train, val = train | val, stopping
     columns = max(mask.shape[1] if mask.dim() == 2 else 1 for mask in (train, val, test))
     wide = [(mask if mask.dim() == 2 else mask.unsqueeze(1)).expand(-1, columns) for mask in (train, val, test)]
-    ids = [[mask[:, i].nonzero().flatten().numpy() for mask in wide] for i in range(columns)]
-    return [(parts[0], parts[1], parts[2]) for parts in ids]
+    return [
+        {part: mask[:, i].nonzero().flatten().numpy() for part, mask in zip(PARTS, wide, strict=True)}
+        for i in range(columns)
+    ]
 
 
 def _made(maker: Any, source: Source, root: Path, **given: Any) -> Any:
     arguments = {**source.options, **given} | ({"name": source.name} if source.name else {})
     if source.name in LARGEST:
-        most = LARGEST[str(source.name)]
-        arguments["pre_filter"] = lambda data: data.num_nodes < most
+        limit = LARGEST[str(source.name)]
+        arguments["pre_filter"] = lambda data: data.num_nodes < limit
     if source.loader == "MalNetTiny":
         from torch_geometric.transforms import LocalDegreeProfile
 
@@ -125,13 +132,13 @@ def _offline(source: Source) -> Any:
     return type(source.loader, (maker,), {"download": refuse})
 
 
-def _link(raw: Path, place: Path) -> None:
+def _link(raw: Path, target: Path) -> None:
     """The raw files as part of the stage, without copying them where the system has links."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        place.symlink_to(raw.resolve(), target_is_directory=True)
+        target.symlink_to(raw.resolve(), target_is_directory=True)
     except OSError:
-        shutil.copytree(raw, place)
+        shutil.copytree(raw, target)
 
 
 @contextlib.contextmanager

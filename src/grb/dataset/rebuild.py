@@ -1,4 +1,4 @@
-"""flickr and reddit from the public files that torch_geometric reads, under a split of our own.
+"""flickr and reddit from the public files that torch_geometric reads, under our own split.
 
 The public graphs have as many nodes, edges, features and classes as grb-flickr and grb-reddit, which is checked. The split of
 GRB's files cannot be had from them: here it is the paper's splitting scheme with a fixed seed, and the features are those of
@@ -19,16 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from grb import catalogue
 from grb.dataset import registry, storage
-from grb.dataset.download import DownloadError
-from grb.dataset.split import difficulty_split
-from grb.dataset.transfer import Limits, Progress, Refused, download, host
+from grb.dataset.splits import difficulty_split
+from grb.dataset.transfer import DownloadError, Limits, Progress, Refused, download, host
 from grb.errors import DataError, UnknownName
 from grb.graph import Graph, convert
 
 SEED = 0
-"""Of the split; part of what the names ``flickr-rebuilt`` and ``reddit-rebuilt`` mean, so it never changes."""
+"""Random seed of the split; part of what the names ``flickr-rebuilt`` and ``reddit-rebuilt`` mean, so it never changes."""
 
 # raw file -> attribute of torch_geometric's class with its id on Google Drive
 RAW = {"adj_full.npz": "adj_full_id", "feats.npy": "feats_id", "class_map.json": "class_map_id", "role.json": "role_id"}
@@ -61,8 +59,8 @@ def rebuild(
         name: ``flickr`` or ``reddit``.
         root: Directory for torch_geometric, with the raw files in ``raw/`` or without; in the cache if not given.
         force: Make it again even if the cache has it.
-        progress: Told about every piece that is downloaded.
-        limits: Of every download.
+        progress: Called for every piece that arrives.
+        limits: Limits of every download.
 
     Returns:
         The directory with its four npz files.
@@ -74,15 +72,15 @@ def rebuild(
     if name not in SOURCES:
         raise UnknownName("rebuild", name, SOURCES, advice=f"Allowed: {', '.join(SOURCES)}.")
     source, final = SOURCES[name], f"{name}-rebuilt"
-    if storage.is_complete(storage.place(final)) and not force:
-        return storage.place(final)
+    if storage.is_complete(storage.cache_directory(final)) and not force:
+        return storage.cache_directory(final)
     folder = Path(root).expanduser() if root is not None else registry.home() / "data" / source.pyg
     _provide_raw(final, source, folder / "raw", progress, limits or Limits())
     graph = _graph(final, source, folder)
     index = difficulty_split(graph.adj.degrees.numpy(), np.random.default_rng(SEED))
     with storage.staged(final, force=force) as stage:
         storage.write_directory(stage, graph, index)
-    return storage.place(final)
+    return storage.cache_directory(final)
 
 
 def _provide_raw(final: str, source: Source, raw: Path, progress: Progress | None, limits: Limits) -> None:
@@ -93,7 +91,7 @@ def _provide_raw(final: str, source: Source, raw: Path, progress: Progress | Non
     try:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"cannot write {raw}: {error.strerror}; set GRB_HOME to another place") from None
+        raise DataError(f"cannot write {raw}: {error.strerror}; set GRB_HOME to another directory") from None
     for place in (root / source.pyg / "raw" for root in registry.roots()[:-1]):
         if all((place / file).is_file() for file in absent):
             for file in absent:
@@ -110,7 +108,7 @@ def _provide_raw(final: str, source: Source, raw: Path, progress: Progress | Non
             download(url, raw / file, limits=limits, progress=progress)
         except Refused as refused:
             raise DownloadError(
-                final, f"{host(url)}: {file} {refused}; its raw files may also stand in <root>/{source.pyg}/raw"
+                final, f"{host(url)}: {file} {refused}; its raw files may also be in <root>/{source.pyg}/raw"
             ) from None
 
 
@@ -143,16 +141,5 @@ def _graph(final: str, source: Source, folder: Path) -> Graph:
     graph, _ = convert.from_pyg(data, mode="canonicalise")
     if graph.y is None or graph.y.dim() != 1:
         raise DataError(f"{final} needs one class per node, but {source.pyg} in {folder} has none")
-    _check_statistics(final, source, graph, int(graph.y.max()) + 1)
+    storage.check_statistics(graph, source.paper, f"the raw files of {final}")
     return graph
-
-
-def _check_statistics(final: str, source: Source, graph: Graph, classes: int) -> None:
-    expected = catalogue.preset("datasets")[source.paper]
-    found = {"nodes": graph.n, "edges": graph.num_edges, "features": graph.num_features, "classes": classes}
-    for what, value in found.items():
-        if value != expected[what]:
-            raise DataError(
-                f"the raw files of {final} have {value} {what}, but the graph of the paper has {expected[what]}; "
-                f"delete them and try again"
-            )

@@ -1,4 +1,4 @@
-"""A dataset as a directory of four npz files, the layout of GRB: reading it, writing it, and putting it in its place whole.
+"""A dataset as a directory of four npz files, the layout of GRB: reading it, and writing it whole or not at all.
 
 ``adj.npz`` is a scipy CSR matrix, ``features.npz`` and ``labels.npz`` hold one array ``data``, ``index.npz`` holds the ids
 ``index_train``, ``index_val``, ``index_test_easy``, ``index_test_medium``, ``index_test_hard`` and ``index_test``.
@@ -12,14 +12,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
 
+from grb import catalogue
 from grb.dataset import registry
+from grb.dataset.raw_arrays import RawArrays, count_classes
+from grb.dataset.splits import split_from_parts
 from grb.errors import DataError
 from grb.graph import Adjacency, Graph, adjacency_from_csr
 from grb.graph.files import read_npz, write_npz
@@ -41,47 +43,47 @@ PARTS = {
 ABANDONED = 24 * 3600.0
 
 
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """Everything of a dataset but its features.
-
-    Args:
-        adj: The edges.
-        labels: Classes [n], or a 0/1 matrix [n, labels].
-        index: Ids of ``train``, ``val`` and those of ``easy``, ``medium``, ``hard`` and ``full`` that the files have.
-        notes: What was repaired.
-    """
-
-    adj: Adjacency
-    labels: Tensor
-    index: Mapping[str, Array]
-    notes: list[str]
-
-    def mean_degrees(self) -> dict[str, float]:
-        """Mean number of neighbours of all nodes and of each part of the split."""
-        degrees = self.adj.degrees.double().numpy()
-        return {"all": float(degrees.mean()), **{part: float(degrees[ids].mean()) for part, ids in self.index.items()}}
-
-
 def read_adjacency(directory: str | os.PathLike[str]) -> tuple[Adjacency, list[str]]:
     """The edges of a dataset's directory, and notes on what was repaired."""
     stored = read_npz(Path(directory) / "adj.npz", required=["indices", "indptr", "shape", "data"])
     return adjacency_from_csr(stored["indptr"], stored["indices"], stored["data"], stored["shape"])
 
 
-def read_structure(directory: str | os.PathLike[str]) -> Structure:
-    """Graph, labels and split of a dataset's directory; it need not have features."""
+def read_directory(directory: str | os.PathLike[str], *, features: bool = True) -> RawArrays:
+    """The arrays of a dataset's directory.
+
+    Args:
+        directory: Directory with ``adj.npz``, ``labels.npz``, ``index.npz`` and ``features.npz``.
+        features: Read the features; without them ``features.npz`` may be missing.
+    """
     directory = Path(directory)
     adj, notes = read_adjacency(directory)
     labels = check_labels(read_npz(directory / "labels.npz", required=["data"])["data"], adj.n)
-    stored = read_npz(directory / "index.npz", required=["index_train", "index_val"])
-    index = {part: stored[key] for part, key in PARTS.items() if key in stored}
-    return Structure(adj, labels, index, notes)
+    index = read_npz(directory / "index.npz", required=["index_train", "index_val"])
+    split = {part: index[key] for part, key in PARTS.items() if key in index}
+    x = None
+    if features:
+        x = check_features(read_npz(directory / "features.npz", required=["data"])["data"], adj.n)
+    return RawArrays(directory.resolve().name, adj.n, adj, labels, x=x, splits=[split], notes=notes)
 
 
-def read_features(directory: str | os.PathLike[str], n: int) -> Tensor:
-    """Features of a dataset's directory, [n, d]."""
-    return check_features(read_npz(Path(directory) / "features.npz", required=["data"])["data"], n)
+def check_directory(name: str, directory: Path) -> None:
+    """Refuse a directory whose files are broken, or are not those of the paper's dataset of that name."""
+    raw = read_directory(directory)
+    graph, _ = raw.graph()
+    split_from_parts(raw.splits[0], raw.n).check_labelled(raw.y)
+    if name in catalogue.preset("datasets"):
+        check_statistics(graph, name, f"the files of '{name}'")
+
+
+def check_statistics(graph: Graph, paper: str, what: str) -> None:
+    """Refuse a graph whose sizes are not those that the paper prints for its dataset ``paper``."""
+    expected = catalogue.preset("datasets")[paper]
+    classes = 0 if graph.y is None else count_classes(graph.y)
+    found = {"nodes": graph.n, "edges": graph.num_edges, "features": graph.num_features, "classes": classes}
+    for key, value in found.items():
+        if value != expected[key]:
+            raise DataError(f"{what} have {value} {key}, but {paper} of the paper has {expected[key]}; get them again")
 
 
 def index_arrays(parts: Mapping[str, Any]) -> dict[str, Array]:
@@ -112,7 +114,7 @@ def write_directory(directory: Path, graph: Graph, parts: Mapping[str, Any]) -> 
 
 
 def save(dataset: Dataset, directory: str | os.PathLike[str]) -> Path:
-    """Write any dataset of one graph as a directory in the layout of GRB, whole or not at all; its path is a name of it.
+    """Write any dataset of one graph as a directory in the layout of GRB, whole or not at all; ``load_dataset`` takes its path.
 
     Features are written as they are used, so that they are not normalised again when they are read.
     """
@@ -120,30 +122,31 @@ def save(dataset: Dataset, directory: str | os.PathLike[str]) -> Path:
     if dataset.graph.ptr is not None:
         raise DataError(f"'{dataset.name}' is a collection of graphs, but the layout of GRB has one graph")
     if final.exists() and (not final.is_dir() or any(final.iterdir())):
-        raise DataError(f"{final} exists already; choose another place, or remove it")
+        raise DataError(f"{final} exists already; choose another path, or remove it")
     parts = {"train": dataset.split.train, "val": dataset.split.val, **dataset.split.test}
     graph = dataset.graph.with_features(dataset.features)
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(dir=final.parent, prefix=f".{final.name}.", suffix=".part"))
     except OSError as error:
-        raise DataError(f"cannot write {final}: {error.strerror}; choose another place") from None
+        raise DataError(f"cannot write {final}: {error.strerror}; choose another path") from None
     try:
         write_directory(stage, graph, {PARTS[part]: ids.numpy() for part, ids in parts.items()})
         _publish(stage, final, force=False)
     except OSError as error:
-        raise DataError(f"cannot write {final}: {error.strerror}; choose another place") from None
+        raise DataError(f"cannot write {final}: {error.strerror}; choose another path") from None
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return final
 
 
-def place(name: str) -> Path:
-    """Where the cache keeps a dataset."""
+def cache_directory(name: str) -> Path:
+    """Directory in which the cache keeps a dataset."""
     return registry.home() / "data" / "GRB" / name
 
 
 def is_complete(directory: Path) -> bool:
+    """Whether a directory has all four files of the layout of GRB."""
     return all((directory / file).is_file() for file in registry.FILES)
 
 
@@ -154,18 +157,20 @@ def staged(name: str, *, force: bool = False) -> Iterator[Path]:
     So a dataset is in the cache whole or not at all. If another process has put it there meanwhile, that one stays, unless
     ``force`` asks for this one; an incomplete directory is replaced.
     """
-    final = place(name)
+    final = cache_directory(name)
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         _sweep(final)
         stage = Path(tempfile.mkdtemp(dir=final.parent, prefix=f".{name}.", suffix=".part"))
     except OSError as error:
-        raise DataError(f"cannot write {final}: {error.strerror}; set GRB_HOME to another place") from None
+        raise DataError(f"cannot write {final}: {error.strerror}; set GRB_HOME to another directory") from None
     try:
         yield stage
         _publish(stage, final, force)
     except OSError as error:
-        raise DataError(f"cannot write {final}: {error.strerror}; make room or set GRB_HOME to another place") from None
+        raise DataError(
+            f"cannot write {final}: {error.strerror}; make room or set GRB_HOME to another directory"
+        ) from None
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 

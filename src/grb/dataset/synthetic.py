@@ -1,7 +1,7 @@
 """Datasets made from a seed, so that everything runs without a download.
 
 ``synth-cora`` has the size, split and difficulty of grb-cora; ``synth-tiny`` is the same recipe for smoke tests. They
-are synthetic: their scores say nothing about the scores on the true datasets and are never shown beside them.
+are synthetic: their scores say nothing about the scores on the original datasets and are never compared with them.
 
 The arrays are the same on every machine. Only ``Generator.random`` is drawn from, because numpy may change the streams
 of the other distributions between releases, and what passes through floating-point kernels is rounded before it is
@@ -14,10 +14,14 @@ import hashlib
 from dataclasses import dataclass, fields
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from grb.dataset.split import difficulty_split
+from grb.dataset.raw_arrays import RawArrays
+from grb.dataset.splits import difficulty_split
+from grb.dataset.storage import PARTS
 from grb.errors import DataError, UnknownName
+from grb.graph import adjacency_from_csr, adjacency_from_edges
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
@@ -25,10 +29,15 @@ Float = NDArray[np.float64]
 CHUNK = 4096
 """Rows of features made at a time; a constant, because the order of random draws depends on it."""
 
+COLLECTION = "synth-graphs"
+GRAPHS, FEWEST, MOST, TYPES, SEED = 200, 10, 18, 3, 7
+# edges per node, and the factor on the random number of a pair that does not suit its class
+EDGES, UNSUITED = 1.2, 0.8
+
 
 @dataclass(frozen=True)
 class Arrays:
-    """A node-classification dataset as plain arrays.
+    """A generated node-classification dataset, the form whose sha256 is pinned.
 
     The graph is a CSR pattern: symmetric, neighbours sorted, no self-loops, no values. Features are raw, that is before
     standardisation and arctan. The five index arrays are sorted and hold every node once.
@@ -123,6 +132,17 @@ def generate(name: str) -> Arrays:
     return arrays
 
 
+def load(name: str) -> RawArrays:
+    """A named synthetic dataset as the arrays that :class:`grb.dataset.Dataset` is made from."""
+    if name == COLLECTION:
+        return collection()
+    arrays = generate(name)
+    n = len(arrays.labels)
+    adj, notes = adjacency_from_csr(arrays.indptr, arrays.indices, None, (n, n))
+    split = {part: getattr(arrays, key) for part, key in PARTS.items() if part != "full"}
+    return RawArrays(name, n, adj, arrays.labels, x=torch.from_numpy(arrays.features), splits=[split], notes=notes)
+
+
 def make(recipe: Recipe) -> Arrays:
     """Follow a recipe; graph, features, labels and split draw from separate random streams of its seed."""
     streams = [np.random.Generator(np.random.PCG64(seq)) for seq in np.random.SeedSequence(recipe.seed).spawn(4)]
@@ -178,6 +198,10 @@ def community_graph(
         community: Community of every node, [n].
         weight: Expected degree of every node up to a factor, [n]; nodes of weight 0 stay isolated.
         edges: Number of undirected edges.
+        generator: Source of all random draws.
+        homophily: Probability that an edge stays inside a community.
+        closure: Fraction of the picks inside a community that close a triangle.
+        rounds: Number of batches in which edges are added.
 
     Returns:
         indptr [n + 1] and indices [2 * edges] of the symmetric CSR pattern.
@@ -328,7 +352,7 @@ def _labels(recipe: Recipe, community: Int, kin: Int, degree: Int, generator: np
 
     A label is drawn anew with probability :math:`q / \sqrt{1 + d_v}`, and a node follows the draw of its kin with
     probability ``kinship``. The former puts a ceiling on the accuracy, lower for nodes with few neighbours; the latter
-    keeps neighbours alike, so that accuracy and homophily can both be near those of the true data.
+    keeps neighbours alike, so that accuracy and homophily can both be near those of the original data.
     """
     n = len(community)
     ends = np.cumsum(recipe.shares)
@@ -352,3 +376,25 @@ def _chi_square(freedom: int, shape: tuple[int, ...], generator: np.random.Gener
     for _ in range(freedom // 2 - 1):
         product *= 1 - generator.random(shape)
     return -2 * np.log(product)
+
+
+def collection() -> RawArrays:
+    """``synth-graphs``: 200 graphs of 10 to 18 nodes with one of three types, two classes, ten folds.
+
+    In graphs of class 0 edges rather join equal types, in those of class 1 different ones: the classes are distinguishable
+    by their edges alone. Only ``Generator.random`` is drawn from, and only products and comparisons follow.
+    """
+    rng = np.random.default_rng(SEED)
+    sizes = FEWEST + np.floor(rng.random(GRAPHS) * (MOST + 1 - FEWEST)).astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    types = np.floor(rng.random(int(sizes.sum())) * TYPES).astype(np.int64)
+    labels = np.arange(GRAPHS) % 2
+    edges = []
+    for start, size, label in zip(starts, sizes, labels, strict=True):
+        pairs = np.stack(np.triu_indices(int(size), 1)) + start
+        alike = types[pairs[0]] == types[pairs[1]]
+        keys = rng.random(pairs.shape[1]) * np.where(alike == (label == 0), 1.0, UNSUITED)
+        edges.append(pairs[:, np.argsort(-keys, kind="stable")[: round(EDGES * int(size))]])
+    adj, _ = adjacency_from_edges(np.concatenate(edges, axis=1), len(types))
+    x = np.eye(TYPES, dtype=np.float32)[types]
+    return RawArrays(COLLECTION, len(types), adj, labels, x=x, sizes=sizes).with_own_scheme()

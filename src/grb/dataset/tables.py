@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 CELLS = 400_000
 LONGEST_LINE = 2**24
 DELIMITERS = ("\t", ",", ";", "|")
-# how people write that there is no value; "nan" is a number already
+# common spellings of a missing value; "nan" is a number already
 MISSING = ("", "na", "n/a", "null", "none", "nan", "?")
 
 
@@ -44,7 +44,7 @@ class Table:
     start: int
     width: int
 
-    def place(self, names: Collection[str]) -> int | None:
+    def column(self, names: Collection[str]) -> int | None:
         """The column that has one of these names; None without it or without a header."""
         found = [at for at, name in enumerate(self.header or ()) if name in names]
         if len(found) > 1:
@@ -67,9 +67,9 @@ class Table:
         """Raise for the first row in which ``fault`` finds one, with its line; the file is read again for it."""
         with _reader(self) as reader:
             for row in reader:
-                words = fault(row) if row else None
-                if words:
-                    raise DataError(f"line {reader.line_num + self.start} of {self.path} {words}")
+                problem = fault(row) if row else None
+                if problem:
+                    raise DataError(f"line {reader.line_num + self.start} of {self.path} {problem}")
 
     def _raggedness(self, row: list[str]) -> str | None:
         if len(row) == self.width:
@@ -87,8 +87,8 @@ def describe(path: Path, known: Collection[str], *, header: bool | None = None) 
     """
     with _text(path) as stream:
         lines = ((number, line) for number, line in enumerate(_short_lines(stream, path)) if line.strip())
-        told = [(number, line) for number, line in itertools.islice(lines, 1000)]
-    rows = list(itertools.dropwhile(lambda each: each[1].lstrip().startswith(("#", "%")), told))
+        first_lines = list(itertools.islice(lines, 1000))
+    rows = list(itertools.dropwhile(lambda each: each[1].lstrip().startswith(("#", "%")), first_lines))
     if not rows:
         raise DataError(f"{path} has no rows; one line per row is needed")
     first = rows[0][1]
@@ -104,7 +104,7 @@ def describe(path: Path, known: Collection[str], *, header: bool | None = None) 
 
 
 def _short_lines(stream: IO[str], path: Path) -> Iterator[str]:
-    """Lines of a bearable length: a file of one endless line is not read into memory."""
+    """Lines of a limited length: a file of one endless line is not read into memory."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
@@ -121,7 +121,8 @@ def _is_header(heads: Sequence[Sequence[str]], known: Collection[str]) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """
+    """Whether a cell is a number, NaN included.
+
     >>> is_number(" 1e-3"), is_number("nan"), is_number("u17")
     (True, True, False)
     """
@@ -133,7 +134,8 @@ def is_number(cell: str) -> bool:
 
 
 def is_missing(cell: str) -> bool:
-    """
+    """Whether a cell stands for a missing value.
+
     >>> is_missing(" NA "), is_missing("0")
     (True, False)
     """
@@ -159,7 +161,7 @@ def fast(table: Table, columns: Sequence[int] | None, dtype: type[np.generic]) -
 
 
 def numbers(table: Table, columns: Sequence[int], what: str) -> Array:
-    """Some columns as float32, [rows, columns]; missing cells are NaN, words are refused with their line."""
+    """Some columns as float32, [rows, columns]; missing cells are NaN, text is refused with its line."""
     if not columns:
         return np.zeros((sum(map(len, table.chunks())), 0), dtype=np.float32)
     found = fast(table, columns, np.float32)
@@ -182,12 +184,12 @@ def _no_number(table: Table, row: list[str], columns: Sequence[int], what: str) 
     for column in columns:
         if not is_missing(row[column]) and not is_number(row[column]):
             name = f"'{table.header[column]}'" if table.header else str(column + 1)
-            return f"has '{shown(row[column])}' in column {name}, but {what} are numbers"
+            return f"has '{shorten(row[column])}' in column {name}, but {what} are numbers"
     return None
 
 
-def shown(cell: str) -> str:
-    """A cell short enough for a sentence."""
+def shorten(cell: str) -> str:
+    """A cell, cut if it is too long for a sentence."""
     cell = cell.strip()
     return cell if len(cell) <= 40 else cell[:37] + "..."
 

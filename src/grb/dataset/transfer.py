@@ -26,7 +26,7 @@ CHUNK = 1 << 16
 MAGIC = {".npz": b"PK\3\4", ".zip": b"PK\3\4", ".npy": b"\x93NUMPY", ".json": b"{"}
 """First bytes of a file by its ending; a file with another ending is not downloaded."""
 Progress = Callable[[str, int, "int | None"], None]
-"""Told the name of a file, its bytes so far, and all its bytes if that is known."""
+"""Called with the name of a file, its bytes so far, and its total bytes if they are known."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Limits:
         connect: Seconds until a connection stands, for each address of a host.
         read: Seconds without a single byte.
         stall: Seconds for the head of an answer, and for every ``trickle`` bytes of its body.
-        trickle: Bytes.
-        max_bytes: The most that one file may have.
+        trickle: Number of bytes that must arrive within ``stall`` seconds.
+        max_bytes: Maximum size of one file.
     """
 
     connect: float = 5.0
@@ -65,18 +65,31 @@ class Known:
 
 
 class Refused(Exception):
-    """An answer that is not the file; says why in a few words."""
+    """An answer that is not the file; says why."""
 
 
 class Unreachable(Refused):
     """No answer at all: other files of the same host need not be tried."""
 
 
+class DownloadError(DataError):
+    """Nothing that was tried gave the files; ``tried`` says in short what."""
+
+    def __init__(self, name: str, tried: str) -> None:
+        self.tried = tried
+        super().__init__(
+            f"dataset '{name}' could not be downloaded ({tried}); if you have its files, `grb data get {name} --from DIR` "
+            f"installs them, or set GRB_DATA to a folder that holds GRB/{name}; 'synth-cora' needs no download"
+        )
+
+
 def host(url: str) -> str:
+    """Host and port of an address, for a sentence."""
     return urlsplit(url).netloc or url[:40]
 
 
 def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
     name = urlsplit(url).hostname or ""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
@@ -106,7 +119,7 @@ def download(
         target: Where to put it; its ending says what the first bytes must be.
         known: Size and sha256 that it must have.
         limits: How long and how much.
-        progress: Told about every piece.
+        progress: Called for every piece that arrives.
 
     Returns:
         Its sha256.
@@ -230,7 +243,7 @@ def _write(stream: IO[bytes], piece: bytes, path: Path) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:
-    return DataError(f"cannot write {path.parent}: {error.strerror}; make room or set GRB_HOME to another place")
+    return DataError(f"cannot write {path.parent}: {error.strerror}; make room or set GRB_HOME to another directory")
 
 
 def _opener(url: str, limits: Limits) -> urllib.request.OpenerDirector:

@@ -23,7 +23,7 @@ class View:
         val: Ids of the validation nodes.
         targets: Ids of the nodes under attack; empty for a defender.
         nodes: Id in the whole dataset of every node of this graph.
-        num_classes: Classes of the task.
+        num_classes: Number of classes of the task.
         inductive: Training uses the sub-graph of the training nodes alone; otherwise the whole visible graph.
         validation_graph: Graph on which validation nodes are scored if it is another one: under poisoning, the clean one.
     """
@@ -39,6 +39,7 @@ class View:
 
     @property
     def labels(self) -> Tensor:
+        """The visible labels; hidden ones are -1."""
         if self.graph.y is None:
             raise DataError("this view has no labels")
         return self.graph.y
@@ -51,6 +52,7 @@ class View:
         return part(self.train), torch.arange(len(self.train), device=self.train.device)
 
     def to(self, device: torch.device | str) -> View:
+        """The same view on another device."""
         return View(
             self.graph.to(device),
             self.train.to(device),

@@ -84,7 +84,7 @@ class AdversarialTraining(Training):
         attack: What to train against, e.g. ``FGSM(step_size=0.01, steps=10)`` (Table 5).
         threat: Limits of that attack.
         warm_up: Clean epochs before; if not given 50, or half of all epochs where these are fewer than 100.
-        every: Attack anew every so many epochs; in between the last attacked graph is used again.
+        every: Number of epochs between two attacks; in between the last attacked graph is used again.
 
     References:
         Zheng et al., *Graph Robustness Benchmark*, NeurIPS 2021 Datasets and Benchmarks, appendix A.4.3.

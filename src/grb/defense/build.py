@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from grb.attack.build import build_attack, scenario_of
 from grb.defense.adversarial import AdversarialTraining, Start, training_attack
 from grb.defense.base import Training
 from grb.errors import DataError
 from grb.model.build import Settings, settings
 from grb.names import ModelName
-from grb.threat import Injection, injection_table
+from grb.threat import Injection, Modification, injection_table, threat_from_dict
 
 # where injected features start in each kind of adversarial training
 STARTS: dict[str, Start] = {"at": "zero", "at-random": "random", "at-full": "full-range"}
@@ -42,9 +44,34 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
         if given:
             raise DataError(f"{sorted(given)[0]} is for adversarial training, but '{named.model}' has none; add '+at'")
         return Training(settings=chosen, **outer)
+    given |= _named_attack(given, named.model, dataset)
     start = _start(named, given.pop("start", None), own_attack="attack" in given)
     table: dict[str, Any] = {} if {"attack", "threat"} <= set(given) else _table_5(dataset, start)
     return AdversarialTraining(settings=chosen, **(table | given | outer))
+
+
+def _named_attack(given: Mapping[str, Any], model: str, dataset: str) -> dict[str, Any]:
+    """The attack and the threat model of adversarial training where a recipe gives them as plain values.
+
+    An attack that modifies the graph may change 5 % of the training graph's edges if no threat model is given.
+    """
+    attack, threat = given.get("attack"), given.get("threat")
+    found: dict[str, Any] = {}
+    if isinstance(threat, Mapping):
+        found["threat"] = threat_from_dict(dict(threat))
+    if isinstance(attack, Mapping) and isinstance(attack.get("name"), str):
+        params = {key: value for key, value in attack.items() if key != "name"}
+        found["attack"] = build_attack(attack["name"], dataset, **params)
+    elif isinstance(attack, str):
+        found["attack"] = build_attack(attack, dataset)
+    elif attack is not None and not callable(attack):
+        raise DataError(f"'{model}' got {attack!r:.60} as its attack, but a name of `grb ls attacks` is needed")
+    made = found.get("attack")
+    if made is not None and getattr(made, "objective", "evasion") != "evasion":
+        raise DataError(f"'{model}' got an attack that poisons training data; choose one that attacks a trained model")
+    if made is not None and threat is None and scenario_of(made) == "modification":
+        found["threat"] = Modification(edge_ratio=0.05)
+    return found
 
 
 def _start(named: Settings, asked: Start | None, *, own_attack: bool) -> Start:

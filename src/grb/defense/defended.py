@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from grb._documentation import argument_docs, arguments_section
 from grb.catalogue import entries, resolve
 from grb.defense.preprocess import Preprocess, Pruning
-from grb.documentation import argument_docs, arguments_section
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.base import GraphModel, prepare

@@ -33,7 +33,7 @@ class Preprocess(Protocol):
 
 @dataclass(frozen=True)
 class Pruning:
-    """Cuts every edge whose ends are less alike than ``threshold``."""
+    """Drops every edge whose ends are less similar than ``threshold``."""
 
     threshold: float
 
@@ -66,7 +66,7 @@ class Jaccard(Pruning):
     the stored entries alone if the features are sparse.
 
     Args:
-        threshold: :math:`t`; edges between ends less alike are cut.
+        threshold: :math:`t`; edges between less similar ends are dropped.
 
     References:
         Wu et al., *Adversarial Examples on Graph Data: Deep Insights into Attack and Defense*, IJCAI 2019.
@@ -90,7 +90,7 @@ class Cosine(Pruning):
     A row of zeros is like no other.
 
     Args:
-        threshold: :math:`t`; edges between ends less alike are cut.
+        threshold: :math:`t`; edges between less similar ends are dropped.
 
     References:
         Wu et al., *Adversarial Examples on Graph Data: Deep Insights into Attack and Defense*, IJCAI 2019.

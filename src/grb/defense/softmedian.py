@@ -151,8 +151,8 @@ def _distances(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
         pattern, b.square().sum(1, keepdim=True)
     )
     square = squares.squeeze(1) - 2 * sampled_product(pattern, a, b)
-    apart = square > 1e-12
-    return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
+    distinct = square > 1e-12
+    return torch.where(distinct, torch.where(distinct, square, 1.0).sqrt(), 0.0)
 
 
 def median_rows(pattern: Pattern, weights: Tensor, x: Tensor) -> Tensor:

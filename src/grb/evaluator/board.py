@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -133,16 +133,12 @@ class Board:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **serial.to_dict(self)}
+        return serial.to_versioned(self, FORMAT)
 
     @classmethod
     def from_dict(cls, values: Any) -> Board:
         """Back from :meth:`to_dict`; anything else is refused."""
-        what = f"a board of format {FORMAT}"
-        given = dict(values) if isinstance(values, Mapping) else {}
-        if given.pop("format", None) != FORMAT:
-            raise DataError(f"this is not {what}; `grb leaderboard --format json` writes one")
-        board = serial.from_dict(cls, given, what)
+        board = serial.from_versioned(cls, values, FORMAT, "a board")
         if not board.difficulties or not board.cells:
             raise DataError("there is nothing to show: the board has no cells")
         return board
@@ -159,6 +155,7 @@ def board_from_runs(
     metric: str = "accuracy",
     objective: str = "evasion",
     limit: tuple[str, float] | None = None,
+    unranked: Collection[str] = (),
 ) -> Board:
     """Tables, summaries and ranks of all runs; cells that are missing stay missing.
 
@@ -172,6 +169,7 @@ def board_from_runs(
         objective: Whether victims were trained before the attack or on the attacked graph.
         limit: The varied limit and its value, for a board of a sweep.
         paper: Published accuracy and std in per cent by (attack, defense, difficulty).
+        unranked: Defenses that lost their rank: they are shown last, and those behind them move up.
     """
     listed = [_checked(row) for row in rows]
     if not listed:
@@ -188,6 +186,7 @@ def board_from_runs(
     by_attack = {difficulty: _attack_side(transfer, difficulty, whole[difficulty]) for difficulty in shown}
     last = shown[-1]
     defenses = _ordered({row.defense for row in listed}, by_defense[last], descending=True)
+    defenses.sort(key=lambda name: name in unranked)
     attacks = _ordered({key[0] for key in transfer if key[0] != CLEAN}, by_attack[last], descending=False)
     return Board(
         dataset=dataset,
@@ -201,7 +200,11 @@ def board_from_runs(
         by_attack=by_attack,
         ranks={
             difficulty: ranks(
-                {name: own["weighted"] for name, own in by_defense[difficulty].items() if "weighted" in own}
+                {
+                    name: own["weighted"]
+                    for name, own in by_defense[difficulty].items()
+                    if "weighted" in own and name not in unranked
+                }
             )
             for difficulty in shown
         },

@@ -6,13 +6,14 @@ import base64
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from grb import serial
 from grb.errors import DataError, IntegrityError
+from grb.evaluator.score_checks import Flag
 from grb.serial import Count, Fraction
 
 FORMAT = 1
@@ -115,6 +116,8 @@ class AttackInfo:
         peak_megabytes: Peak memory of the attack.
         edit_bytes: Size of the stored edit.
         notes: What the attack reported.
+        preset: Which preset the threat model is: ``paper`` (Table 12 as printed), ``data`` (the same with the range of the
+            data's own features), ``default`` or ``custom``; empty in records that do not say it, and for a perturbation.
     """
 
     method: MethodInfo
@@ -128,6 +131,7 @@ class AttackInfo:
     peak_megabytes: float = 0.0
     edit_bytes: Count = 0
     notes: tuple[str, ...] = ()
+    preset: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,6 +194,7 @@ class Measurement:
         study: Name of the study that first asked for it.
         threads: Number of torch threads; results depend on it in the last bits.
         device: Kind of device.
+        flags: What the checks of the model found; those of :mod:`grb.evaluator.blind` take it its rank.
     """
 
     dataset: DatasetInfo
@@ -201,10 +206,11 @@ class Measurement:
     study: str = ""
     threads: Count = 1
     device: str = "cpu"
+    flags: tuple[Flag, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **serial.to_dict(self)}
+        return serial.to_versioned(self, FORMAT)
 
     @classmethod
     def from_dict(cls, values: Any, shared: dict[Any, Any] | None = None) -> Measurement:
@@ -227,12 +233,11 @@ class Measurement:
         for name, kind in _PARTS.items():
             given[name] = _read_shared(kind, given[name], what, shared)
         given["outcomes"] = {str(name): read_outcome(each) for name, each in outcomes.items()}
-        own = [(name, value) for name, value in given.items() if name not in _SHARED]
+        own = {name: value for name, value in given.items() if name not in _SHARED}
         known = (cls, repr(own))
         if known not in shared:  # the rest is the same in most of them
-            serial.from_dict(cls, {**_NOTHING, **dict(own)}, what)
-            shared[known] = True
-        return cls(**given)
+            shared[known] = serial.from_dict(cls, {**_NOTHING, **own}, what)
+        return replace(shared[known], **{name: given[name] for name in _SHARED})
 
 
 _TYPES = {"values": dict, "changed": float, "targets": int, "correct": str, "invalid": int}

@@ -14,6 +14,9 @@ from grb.errors import DataError
 # difference of two accuracies that is never worth a warning
 SAME_SCORE = 0.002
 
+# flags of a measurement that take a defense its rank, see grb.evaluator.blind
+UNRANKED = ("keeps-state", "node-order", "stages-differ")
+
 Scores = float | Sequence[float]
 
 
@@ -117,6 +120,7 @@ def _noise(a: _Measured, b: _Measured) -> float:
 
 
 def at(where: str) -> str:
+    """The position in front of a sentence; nothing if it is not known."""
     return f"{where}: " if where else ""
 
 

@@ -17,7 +17,7 @@ from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
 from grb.metric import Metric
 from grb.metric.names import CustomMetric
-from grb.model.base import check_task, predict
+from grb.model.base import EvaluationView, check_task, predict
 
 Metrics = str | Iterable[str | CustomMetric | Metric]
 Edit = GraphEdit | AttackResult | None
@@ -113,7 +113,12 @@ def primary_metric(dataset: Dataset) -> str:
     return "accuracy" if dataset.labels.dim() == 1 else "micro-f1"
 
 
-def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset) -> Prediction:
+def check_metrics(metrics: Metrics, dataset: Dataset) -> None:
+    """Refuse unknown metrics, and those of a class that the dataset does not have."""
+    _check_classes(metric.get_all(metrics).values(), dataset)
+
+
+def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset, view: EvaluationView | None = None) -> Prediction:
     """The model's logits and decisions for every node, or graph if it pools, computed on the model's device.
 
     A model that breaks the API contract is refused: one row of logits per item and one column per class of the dataset
@@ -124,7 +129,7 @@ def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset) -> Predict
     lent = graph.to(device)
     third_party = is_third_party(model)
     kept = [tensor.clone() for tensor in _inputs(lent)] if third_party else []
-    logits = _check_shape(model, predict(model, lent), graph, dataset)
+    logits = _check_shape(model, predict(model, lent, view), graph, dataset)
     if any(not torch.equal(old, new) for old, new in zip(kept, _inputs(lent), strict=False)):
         for old, new in zip(kept, _inputs(lent), strict=True):
             new.copy_(old)  # the graph may be the dataset's own

@@ -12,13 +12,13 @@ from grb.graph.sparse import CSR, Pattern, gather_sum
 
 def gather_rows(pattern: Pattern, a: Tensor) -> Tensor:
     """``a[row(e)]`` for every entry, [entries, h] from [rows, h]."""
-    gathered: Tensor = _GatherRows.apply(pattern, a)  # type: ignore[no-untyped-call]
+    gathered: Tensor = _Gather.apply(pattern, a, True)  # type: ignore[no-untyped-call]
     return gathered
 
 
 def gather_columns(pattern: Pattern, b: Tensor) -> Tensor:
     """``b[column(e)]`` for every entry, [entries, h] from [columns, h]."""
-    gathered: Tensor = _GatherColumns.apply(pattern, b)  # type: ignore[no-untyped-call]
+    gathered: Tensor = _Gather.apply(pattern, b, False)  # type: ignore[no-untyped-call]
     return gathered
 
 
@@ -54,26 +54,18 @@ def attend(pattern: Pattern, alpha: Tensor, x: Tensor) -> Tensor:
     return torch.stack(heads, dim=1)
 
 
-class _GatherRows(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, pattern: Pattern, a: Tensor) -> Tensor:
-        ctx.pattern = pattern
-        return a.index_select(0, pattern.row_ids)
+class _Gather(torch.autograd.Function):
+    """Rows of a tensor for every entry of a pattern, by the entry's row or by its column."""
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, CSR(ctx.pattern.row_entries) @ grad
-
-
-class _GatherColumns(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, pattern: Pattern, b: Tensor) -> Tensor:
-        ctx.pattern = pattern
-        return b.index_select(0, pattern.indices)
+    def forward(ctx: Any, pattern: Pattern, x: Tensor, by_row: bool) -> Tensor:
+        ctx.pattern, ctx.by_row = pattern, by_row
+        return x.index_select(0, pattern.row_ids if by_row else pattern.indices)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, CSR(ctx.pattern.column_entries) @ grad
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        entries = ctx.pattern.row_entries if ctx.by_row else ctx.pattern.column_entries
+        return None, CSR(entries) @ grad, None
 
 
 class _EdgeSoftmax(torch.autograd.Function):

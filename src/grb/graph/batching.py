@@ -7,47 +7,13 @@ to the graph that their edges lead to, and stand at its end once the edit is app
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from grb.errors import DataError
-from grb.graph.adjacency import Adjacency
+from grb.graph.edit import GraphEdit, owners
 from grb.graph.graph import Graph, _rows
-from grb.graph.sparse import CSR
-
-if TYPE_CHECKING:
-    from grb.graph.edit import GraphEdit
-
-
-def owners(graph: Graph, edit: GraphEdit) -> Tensor:
-    """The graph of every node of a collection after an edit, [n + new]; refuses an edge between two graphs.
-
-    Args:
-        graph: A collection.
-        edit: An edit of it; every appended node must be joined with an old one, directly or by way of other new ones.
-    """
-    if edit.n != graph.n or edit.cut:
-        raise DataError(f"the edit is for {edit.n} nodes and cuts {edit.cut}, but the collection has {graph.n} to keep")
-    owner = torch.cat([graph.owner, torch.full((edit.num_new,), -1)])
-    both = torch.cat([edit.add, edit.add.flip(0)], dim=1)
-    # a round reaches the new nodes one hop further away from the old ones
-    for _ in range(edit.num_new):
-        open_ = both[:, (owner[both[0]] >= 0) & (owner[both[1]] < 0)]
-        if not open_.shape[1]:
-            break
-        owner[open_[1]] = owner[open_[0]]
-    alone = (owner < 0).nonzero().flatten()
-    if len(alone):
-        raise DataError(
-            f"injected node {int(alone[0]) - graph.n} has no edge that leads to a graph of the collection; join it with one"
-        )
-    crossing = owner[edit.add[0]] != owner[edit.add[1]]
-    if crossing.any():
-        raise DataError(f"the edit joins two graphs of the collection by edge {edit.add[:, crossing][:, 0].tolist()}")
-    return owner
 
 
 def get_example(graph: Graph, number: int) -> Graph:
@@ -61,8 +27,6 @@ def get_example(graph: Graph, number: int) -> Graph:
 
 def unbatch_edit(graph: Graph, edit: GraphEdit) -> dict[int, GraphEdit]:
     """What an edit of a collection does to each graph that it touches, with ids of nodes within that graph."""
-    from grb.graph.edit import GraphEdit
-
     owner, ptr = owners(graph, edit), _bounds(graph)
     new = torch.arange(graph.n, edit.n_after)
     sets = torch.empty(0, dtype=torch.int64) if edit.set_ids is None else edit.set_ids
@@ -88,8 +52,6 @@ def unbatch_edit(graph: Graph, edit: GraphEdit) -> dict[int, GraphEdit]:
 
 def batch_edits(graph: Graph, parts: Mapping[int, GraphEdit]) -> GraphEdit:
     """One edit of a collection from edits of some of its graphs: the inverse of :func:`unbatch_edit`."""
-    from grb.graph.edit import GraphEdit
-
     ptr, first = _bounds(graph), graph.n
     add, drop, new_x, set_ids, set_x = [], [], [], [], []
     for number, part in sorted(parts.items()):
@@ -115,23 +77,6 @@ def batch_edits(graph: Graph, parts: Mapping[int, GraphEdit]) -> GraphEdit:
         set_ids=torch.cat(set_ids) if set_ids else None,
         set_x=torch.cat(set_x) if set_x else None,
     )
-
-
-def in_blocks(adj: Adjacency, x: Tensor | CSR, y: Tensor | None, owner: Tensor, graphs: int) -> Graph:
-    """A collection of nodes in any order, moved to their graphs; those of one graph keep their order.
-
-    Args:
-        adj: [n, n].
-        x: [n, d].
-        y: Labels of nodes or of graphs.
-        owner: The graph of each node, [n].
-        graphs: How many there are.
-    """
-    order = torch.argsort(owner, stable=True)
-    ptr = functional.pad(torch.bincount(owner, minlength=graphs).cumsum(0), (1, 0))
-    if y is not None and len(y) == adj.n != graphs:
-        y = y[order]
-    return Graph(adj.subgraph(order), _rows(x, order), y, ptr)
 
 
 def _bounds(graph: Graph) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 
 from grb.errors import DataError
 from grb.graph.adjacency import Adjacency
+from grb.graph.edit import GraphEdit
 from grb.graph.graph import Graph
 from grb.graph.sparse import dense
 from grb.graph.validate import Mode, adjacency_from_edges
@@ -29,6 +30,37 @@ def to_scipy(adj: Adjacency) -> csr_matrix:
     matrix = csr_matrix((values, pattern.indices.numpy().copy(), pattern.indptr.numpy().copy()), shape=pattern.shape)
     matrix.has_sorted_indices = True
     return matrix
+
+
+def injection_from_rows(adj: Any, x: Any) -> GraphEdit:
+    """The edit behind rows of injected nodes, the layout of submissions to KDD Cup 2020; O(edges) in memory.
+
+    Weights other than one are refused: an edge of weight 1e10 is no edge but a number of the attacker's choice.
+
+    Args:
+        adj: Sparse matrix [m, n + m]: row i has the edges of injected node i with the n original and the m injected nodes.
+        x: Features of the injected nodes, [m, d].
+    """
+    if not hasattr(adj, "tocoo") or adj.shape[1] < adj.shape[0]:
+        raise DataError(
+            f"adj is a {type(adj).__name__} of shape {getattr(adj, 'shape', None)}, but a sparse matrix with a row for every "
+            "injected node and a column for every node is needed"
+        )
+    rows = adj.tocoo()
+    m, n = rows.shape[0], rows.shape[1] - rows.shape[0]
+    other = rows.data[rows.data != 1]
+    if len(other):
+        raise DataError(
+            f"{len(other)} of {rows.nnz} injected edges have a weight other than 1 (largest: {np.abs(other).max():g}), but "
+            "an injected edge has no weight; send edges of weight 1"
+        )
+    pairs = np.stack([rows.row.astype(np.int64) + n, rows.col.astype(np.int64)])
+    inside = pairs[1] >= n  # named by the rows of both ends
+    among = np.unique(np.sort(pairs[:, inside], axis=0), axis=1)
+    if len(pairs[0, inside]) != 2 * among.shape[1]:
+        raise DataError("the block of edges among injected nodes is not symmetric, or has loops; name each edge twice")
+    add = torch.from_numpy(np.concatenate([pairs[:, ~inside], among], axis=1))
+    return GraphEdit(n, add, new_x=torch.from_numpy(np.asarray(x)) if m else None)
 
 
 def to_networkx(graph: Graph) -> networkx.Graph:

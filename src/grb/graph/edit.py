@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from grb.errors import DataError
-from grb.graph.batching import in_blocks, owners
+from grb.graph.edit_arrays import read_meta, read_pairs, read_rows
 from grb.graph.files import read_npz, write_npz
-from grb.graph.graph import Graph
+from grb.graph.graph import Graph, in_blocks
 from grb.graph.sparse import CSR, Pattern, dense
 
 FORMAT = 1
@@ -141,8 +141,17 @@ class GraphEdit:
         return GraphEdit.between(graph.apply(self), graph)
 
     @classmethod
-    def between(cls, before: Graph, after: Graph) -> GraphEdit:
-        """The edit that makes ``after`` of ``before``; nodes are matched by id, so either may have more at its end."""
+    def between(cls, before: Graph, after: Graph, *, tolerance: float = 0.0) -> GraphEdit:
+        """The edit that makes ``after`` of ``before``; nodes are matched by id, so either may have more at its end.
+
+        Args:
+            before: The clean graph.
+            after: The attacked one.
+            tolerance: Largest difference of a feature of an original node that is taken for rounding: files of others
+                hold features of another precision. Such a row counts as unchanged; edges and weights must be equal.
+        """
+        if not 0 <= tolerance < float("inf"):
+            raise DataError(f"tolerance is {tolerance}, but a finite number that is not negative is needed")
         if before.num_features != after.num_features:
             raise DataError(
                 f"the graphs have {before.num_features} and {after.num_features} features, but must have equal"
@@ -158,6 +167,8 @@ class GraphEdit:
         _refuse_weight_changes(before, after, add, drop, base)
         old_x, new_x = dense(before.x), dense(after.x)
         changed = (old_x[:base] != new_x[:base]).any(1).nonzero().flatten()
+        # negated, because a difference of NaN is none that may be forgiven
+        changed = changed[(~((new_x[changed] - old_x[changed]).abs() <= tolerance)).any(1)]
         return cls(
             n=before.n,
             add=add,
@@ -191,14 +202,14 @@ class GraphEdit:
     def load_with_meta(cls, path: str | os.PathLike[str]) -> tuple[GraphEdit, dict[str, Any]]:
         """An edit and its metadata from a npz file; anything malformed is refused."""
         arrays = read_npz(path, required=_ARRAYS, allowed=_ARRAYS, max_bytes=MAX_EDIT_BYTES)
-        meta = _read_meta(path, arrays["meta"])
-        pairs = {name: _read_pairs(path, arrays[name], name) for name in ("add", "drop")}
+        meta = read_meta(path, arrays["meta"], FORMAT)
+        pairs = {name: read_pairs(path, arrays[name], name) for name in ("add", "drop")}
         ids = arrays["set_ids"]
         if ids.dtype.kind not in "iu" or ids.ndim != 1:
             raise DataError(
                 f"set_ids of {path} has dtype {ids.dtype} and shape {ids.shape}, but a list of ids is needed"
             )
-        rows = {name: _read_rows(path, arrays[name], name) for name in ("new_x", "set_x")}
+        rows = {name: read_rows(path, arrays[name], name) for name in ("new_x", "set_x")}
         try:
             edit = cls(
                 n=meta["n"],
@@ -212,6 +223,10 @@ class GraphEdit:
             raise DataError(f"{path} is not a valid edit: {error}") from None
         return edit, meta
 
+    def applied_to(self, graph: Graph) -> Graph:
+        """The edited graph; refuses to add an edge that exists or to drop one that does not."""
+        return _apply(self, graph)
+
     def __repr__(self) -> str:
         changed = 0 if self.set_ids is None else len(self.set_ids)
         return (
@@ -220,8 +235,7 @@ class GraphEdit:
         )
 
 
-def apply(edit: GraphEdit, graph: Graph) -> Graph:
-    """The edited graph. Refuses to add an edge that exists or to drop one that does not."""
+def _apply(edit: GraphEdit, graph: Graph) -> Graph:
     if edit.n != graph.n:
         raise DataError(f"the edit is for a graph of {edit.n} nodes, but this one has {graph.n}")
     inside = edit.add[:, edit.add[1] < edit.base]
@@ -241,6 +255,34 @@ def apply(edit: GraphEdit, graph: Graph) -> Graph:
     if owner is None or not edit.num_new:
         return Graph(adj, x, y, graph.ptr)
     return in_blocks(adj, x, y, owner, graph.num_graphs)
+
+
+def owners(graph: Graph, edit: GraphEdit) -> Tensor:
+    """The graph of every node of a collection after an edit, [n + new]; refuses an edge between two graphs.
+
+    Args:
+        graph: A collection.
+        edit: An edit of it; every appended node must be joined with an old one, directly or by way of other new ones.
+    """
+    if edit.n != graph.n or edit.cut:
+        raise DataError(f"the edit is for {edit.n} nodes and cuts {edit.cut}, but the collection has {graph.n} to keep")
+    owner = torch.cat([graph.owner, torch.full((edit.num_new,), -1)])
+    both = torch.cat([edit.add, edit.add.flip(0)], dim=1)
+    # a round reaches the new nodes one hop further away from the old ones
+    for _ in range(edit.num_new):
+        open_ = both[:, (owner[both[0]] >= 0) & (owner[both[1]] < 0)]
+        if not open_.shape[1]:
+            break
+        owner[open_[1]] = owner[open_[0]]
+    alone = (owner < 0).nonzero().flatten()
+    if len(alone):
+        raise DataError(
+            f"injected node {int(alone[0]) - graph.n} has no edge that leads to a graph of the collection; join it with one"
+        )
+    crossing = owner[edit.add[0]] != owner[edit.add[1]]
+    if crossing.any():
+        raise DataError(f"the edit joins two graphs of the collection by edge {edit.add[:, crossing][:, 0].tolist()}")
+    return owner
 
 
 def _touches_structure(edit: GraphEdit) -> bool:
@@ -353,34 +395,3 @@ def _merge_rows(
     if not staying:
         return None, None
     return torch.tensor(staying), torch.stack([rows[node] for node in staying])
-
-
-def _read_meta(path: object, raw: np.ndarray[Any, Any]) -> dict[str, Any]:
-    try:
-        if raw.dtype != np.uint8 or raw.ndim != 1 or len(raw) > 2**20:
-            raise ValueError("not text")
-        meta = json.loads(raw.tobytes().decode("utf-8"))
-        if not isinstance(meta, dict) or not all(type(meta.get(key)) is int for key in ("format", "n", "cut")):
-            raise ValueError("no format, n or cut")
-    except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"meta of {path} cannot be read ({str(error)[:80]}); it must be JSON with format, n and cut"
-        ) from None
-    if meta["format"] != FORMAT:
-        raise DataError(f"{path} has edit format {meta['format']}, but this version reads {FORMAT}; update grb")
-    return meta
-
-
-def _read_pairs(path: object, array: np.ndarray[Any, Any], name: str) -> Tensor:
-    if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[0] != 2:
-        raise DataError(
-            f"{name} of {path} has dtype {array.dtype} and shape {array.shape}, but integer [2, m] is needed"
-        )
-    return torch.from_numpy(array.astype(np.int64))
-
-
-def _read_rows(path: object, array: np.ndarray[Any, Any], name: str) -> Tensor | None:
-    if array.dtype.kind != "f" or array.ndim != 2:
-        raise DataError(f"{name} of {path} has dtype {array.dtype} and shape {array.shape}, but float [m, d] is needed")
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
-        return torch.from_numpy(array.astype(np.float32)) if len(array) else None

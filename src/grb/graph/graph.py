@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from grb.errors import DataError
 from grb.graph.adjacency import Adjacency
@@ -95,9 +96,7 @@ class Graph:
 
     def apply(self, edit: GraphEdit) -> Graph:
         """The edited graph; this one stays as it is. Refuses an edit that does not fit."""
-        from grb.graph.edit import apply
-
-        return apply(edit, self)
+        return edit.applied_to(self)
 
     def subgraph(self, nodes: Tensor) -> Graph:
         """Induced by distinct ``nodes``, renumbered in the order given. Not for collections: use :meth:`graphs`."""
@@ -153,6 +152,23 @@ class Graph:
     def __repr__(self) -> str:
         many = "" if self.ptr is None else f", graphs={self.num_graphs}"
         return f"Graph(nodes={self.n}, edges={self.num_edges}, features={self.num_features}{many})"
+
+
+def in_blocks(adj: Adjacency, x: Tensor | CSR, y: Tensor | None, owner: Tensor, graphs: int) -> Graph:
+    """A collection of nodes in any order, moved to their graphs; those of one graph keep their order.
+
+    Args:
+        adj: [n, n].
+        x: [n, d].
+        y: Labels of nodes or of graphs.
+        owner: The graph of each node, [n].
+        graphs: How many there are.
+    """
+    order = torch.argsort(owner, stable=True)
+    ptr = functional.pad(torch.bincount(owner, minlength=graphs).cumsum(0), (1, 0))
+    if y is not None and len(y) == adj.n != graphs:
+        y = y[order]
+    return Graph(adj.subgraph(order), _rows(x, order), y, ptr)
 
 
 def _rows(x: Tensor | CSR, nodes: Tensor) -> Tensor | CSR:

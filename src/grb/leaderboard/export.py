@@ -31,6 +31,7 @@ def cell_rows(board: Board) -> list[dict[str, Any]]:
             "defense": cell.defense,
             **_value(board.metric, cell.score),
             "changed": cell.changed.mean,
+            **{name: value.mean for name, value in cell.metrics.items()},
             "paper_accuracy": None if cell.paper is None else cell.paper[0] / 100,
             "paper_std": None if cell.paper is None else cell.paper[1] / 100,
             "attack_cpu_seconds": spent.get((cell.attack, cell.difficulty, cell.knowledge == "white-box")),

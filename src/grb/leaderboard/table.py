@@ -223,7 +223,7 @@ def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±
         )
         for attack in listed
     ]
-    headers = ("attack", *(f"{word} accuracy" for word in STRENGTHS.values()), "CPU s")
+    headers = ("attack", *(f"{word} {board.metric}" for word in STRENGTHS.values()), "CPU s")
     return Table(f"attacks, {difficulty}", headers, tuple(rows))
 
 

@@ -235,14 +235,33 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def predict(model: nn.Module, graph: Graph) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class EvaluationView:
+    """What a defender may know of a graph that it is asked about; a model with ``observe(view)`` gets it before ``prepare``.
+
+    Test nodes and injected nodes look the same in it, and both tensors are permuted with the nodes.
+
+    Args:
+        known: Which nodes the model saw in training, [n] booleans.
+        keys: Random numbers, one per node and drawn for this evaluation, [n]: seeds of hashes and of sampling.
+    """
+
+    known: Tensor
+    keys: Tensor
+
+
+def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) -> Tensor:
     """Logits of every node in evaluation mode, [n, classes]; a model made for other features is refused.
 
-    A model that pools (``pools = True``) takes the boundaries of a collection too and gives a row for every graph.
+    A model that pools (``pools = True``) takes the boundaries of a collection too and gives a row for every graph. One with
+    a method ``observe`` gets ``view`` first, if there is one.
     """
     check_features(model, graph)
     bounds = (graph.ptr,) if getattr(model, "pools", False) else ()
+    observe = getattr(model, "observe", None)
     with evaluating(model):
+        if observe is not None and view is not None:
+            observe(view)
         logits: Tensor = model(graph.x, prepare(model, graph.adj), *bounds)
     return logits
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +31,15 @@ class Settings:
     lr: float = 0.01
     epochs: int = 2000
     patience: int = 200
+
+    def __post_init__(self) -> None:
+        lr: Any = self.lr  # a recipe may hold anything
+        if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < math.inf:
+            raise DataError(f"lr is {self.lr}, but a finite number above 0 is needed, for instance 0.01")
+        for name in ("epochs", "patience"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise DataError(f"{name} is {value}, but a whole number of at least 1 is needed")
 
     @property
     def adversarial(self) -> bool:

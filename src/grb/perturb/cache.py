@@ -62,8 +62,8 @@ def perturbed(
     Args:
         perturbation: What to do.
         graph: The graph or collection.
-        seed: Of the generator.
-        folder: Where results are kept; nothing is kept if not given. The pipeline uses a directory below ``GRB_HOME``.
+        seed: Random seed of the generator.
+        folder: Directory of kept results; nothing is kept if not given. The pipeline uses a directory below ``GRB_HOME``.
     """
     if folder is None or not costly(perturbation, graph):
         return perturbation(graph, torch.Generator().manual_seed(seed))

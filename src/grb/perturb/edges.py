@@ -60,7 +60,7 @@ class FullyConn:
 
 @dataclass(frozen=True)
 class DropEdges:
-    """A share of the edges of every graph goes, chosen uniformly.
+    """Remove a fraction of the edges of every graph, chosen uniformly.
 
     Args:
         share: Fraction of the edges that are removed; rounded down in every graph.
@@ -84,7 +84,7 @@ class DropEdges:
 
 @dataclass(frozen=True)
 class Sparsify:
-    r"""Keep a share of the edges of every graph, rather those that hold it together.
+    r"""Keep a fraction of the edges of every graph, preferably those that connect it.
 
     Edges are drawn without replacement with weights :math:`1 / d_u + 1 / d_v`, which is what the effective resistance of an
     edge comes to where a graph is well connected: sampling by resistances keeps the spectrum of the Laplacian.
@@ -202,7 +202,7 @@ class Edges:
 
 
 def _free_pairs(edges: Edges, wanted: Integers, free: Integers, streams: Streams) -> Integers:
-    """Distinct pairs without an edge, so many of every graph, [2, sum of wanted]."""
+    """Distinct pairs without an edge, as many as wanted of every graph, [2, sum of wanted]."""
     taken, fresh = edges.keys, np.zeros(0, dtype=np.int64)
     need = wanted.copy()
     crowded = wanted > 0.5 * free  # drawing would hit the same pairs again and again

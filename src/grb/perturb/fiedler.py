@@ -1,4 +1,4 @@
-r"""FiedlerFrag: a graph cut where it hangs together least, by signs of eigenvectors.
+r"""FiedlerFrag: a graph cut where it is least connected, by signs of eigenvectors.
 
 All graphs of a collection are cut in step, each at its largest component. Components of up to 200 nodes are solved together
 as batches of dense matrices, larger ones by LOBPCG on their sparse Laplacian, starting from the vectors of the component

@@ -67,34 +67,19 @@ class Frag:
 
 @dataclass(frozen=True)
 class FragK1(Frag):
-    """Frag-k1: a random node and its neighbours, again and again in what is left.
-
-    Args:
-        k: Radius.
-        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
-    """
+    """Frag-k1: a random node and its neighbours, again and again in what is left. Arguments as in :class:`Frag`."""
 
 
 @dataclass(frozen=True)
 class FragK2(Frag):
-    """Frag-k2: a random node and all within two steps, again and again in what is left.
-
-    Args:
-        k: Radius.
-        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
-    """
+    """Frag-k2: a random node and all within two steps, again and again in what is left. Arguments as in :class:`Frag`."""
 
     k: int = 2
 
 
 @dataclass(frozen=True)
 class FragK3(Frag):
-    """Frag-k3: a random node and all within three steps, again and again in what is left.
-
-    Args:
-        k: Radius.
-        compat: ``"gtaxogym"`` uses the same random numbers in every graph of a collection, as the paper's code does.
-    """
+    """Frag-k3: a random node and all within three steps, again and again in what is left. Arguments as in :class:`Frag`."""
 
     k: int = 3
 

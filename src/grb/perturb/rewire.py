@@ -28,7 +28,7 @@ class RandRewire:
     edges are new (fewer where no swap is possible, as in a complete graph). Weights move with the first end.
 
     Args:
-        share: :math:`s`, of the edges that move.
+        share: Fraction :math:`s` of the edges that move.
         compat: ``"gtaxogym"`` refuses nothing, as the paper's code does, so that edges may meet and become loops. Its
             graphs keep both; here edges that meet become one with their summed weight, and loops go.
 
@@ -58,7 +58,7 @@ class RandRewire:
 
 
 def _pairs(owner: Integers, position: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
-    """Disjoint random pairs of elements of the same owner, so many per owner or as many as there are, [2, p]."""
+    """Disjoint random pairs of elements of the same owner, as many per owner as asked for or as there are, [2, p]."""
     order, rank = ranks(owner, streams.uniform(owner, position, salt))
     there = np.minimum(swaps, np.bincount(owner, minlength=len(swaps)) // 2)
     chosen = order[rank < 2 * there[owner[order]]]

@@ -27,7 +27,7 @@ TIE = 1e-9
 # nodes of a graph whose eigenvectors are computed at most, and numbers in one batch of matrices
 LARGEST = 8192
 BATCH = 2**21
-# share of entries above which a sparse result is kept dense
+# fraction of entries above which a sparse result is kept dense
 FILLED = 0.25
 
 

@@ -15,9 +15,9 @@ from typing import IO
 from grb.atomic import size_of, write_atomic
 from grb.errors import DataError, IntegrityError
 from grb.graph.files import FREE_BYTES, MAX_RATIO
+from grb.pipeline import gate
 from grb.pipeline.attestation import add_attestation, attestations, read_envelope
 from grb.pipeline.entry import entry_identity, record_name
-from grb.pipeline.job import Job
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
@@ -41,8 +41,7 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
     Returns:
         Number of records in the file.
     """
-    jobs: dict[str, Job] = {record.key: record.job for record in store.records()}
-    chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
+    chosen = _chosen(store, keys)
     if not chosen:
         raise DataError(f"{store.path} has no records to put into a bundle; run a recipe first")
 
@@ -67,6 +66,13 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
     return len(chosen)
 
 
+def _chosen(store: Store, keys: Iterable[str] | None) -> list[str]:
+    """Keys of records with all that they need, in order; all of a store if None."""
+    if keys is None:
+        return list(store.keys())
+    return sorted(set(closure({record.key: record.job for record in store.records()}, keys)))
+
+
 def study_keys(store: Store, name: str) -> list[str]:
     """Keys of the studies of a name and of their scores, as far as the store has them."""
     found: list[str] = []
@@ -88,7 +94,14 @@ def opened(path: str | Path) -> Iterator[Store]:
         yield Store(target)
 
 
-def merge(source: Store, target: Store, *, on_note: Callable[[str], object] = lambda note: None) -> int:
+def merge(
+    source: Store,
+    target: Store,
+    keys: Iterable[str] | None = None,
+    *,
+    trust_code: bool = False,
+    on_note: Callable[[str], object] = lambda note: None,
+) -> int:
     """Copy records, artefacts and attestations that the target lacks, artefacts first; verify the source before.
 
     Nothing is copied if the two contradict each other: the same job with other results, or submissions that readers could not
@@ -96,17 +109,21 @@ def merge(source: Store, target: Store, *, on_note: Callable[[str], object] = la
 
     Args:
         source: The store to copy from.
-        target: The store to copy into.
+        target: The store to copy to.
+        keys: Records to copy, with all that they need; all if None.
+        trust_code: Whether records may name code (:func:`grb.pipeline.gate.admit`).
         on_note: Called with a sentence about what was left out.
 
     Returns:
         Number of records that were copied.
     """
+    chosen = _chosen(source, keys)
     fresh: list[str] = []
     kept: set[str] = set()
-    conflicts = list(_name_conflicts(source, target))
-    for key in source.keys():  # noqa: SIM118 - a store is no mapping
+    conflicts = list(_name_conflicts(source, target, chosen))
+    for key in chosen:
         if not target.has(key):
+            gate.admit(source.read(key), trust_code=trust_code)  # all of them before the first is copied
             fresh.append(key)
         elif source.read_bytes(key) != target.read_bytes(key):
             kept.add(key)
@@ -124,11 +141,14 @@ def merge(source: Store, target: Store, *, on_note: Callable[[str], object] = la
         record = source.read(key)
         for name, entry in record.objects.items():
             target.put(source.find(record, name).read_bytes(), entry["suffix"])
-        target.receive(key, source.read_bytes(key))
+        target.receive(key, source.read_bytes(key), trust_code=trust_code)
     if kept:
         on_note(f"{len(kept)} records were measured on both sides with equal results; those of {target.path} are kept")
     for name, data in attestations(source):
-        if kept.isdisjoint(read_envelope(data)[1].subjects):
+        subjects = read_envelope(data)[1].subjects
+        if keys is not None and not subjects.keys() <= set(chosen):
+            on_note(f"attestation {name[:12]} is left out, because some of its records are not copied")
+        elif kept.isdisjoint(subjects):
             add_attestation(target, data)
         else:
             on_note(f"attestation {name[:12]} is left out, because some of its records were measured here too")
@@ -150,11 +170,11 @@ def _conflict(ours: Record, theirs: Record) -> str | None:
     return None if without_clocks(ours.result) == without_clocks(theirs.result) else "has another result"
 
 
-def _name_conflicts(source: Store, target: Store) -> Iterator[str]:
+def _name_conflicts(source: Store, target: Store, keys: Iterable[str]) -> Iterator[str]:
     """Submissions of both sides that readers of one board could not distinguish."""
     there = [record.job for record in target.submitted()]
-    for record in source.records():
-        job = record.job
+    for key in keys if there else ():
+        job = source.read(key).job
         if job.spec.name != SUBMISSION:
             continue
         for other in there:
@@ -199,7 +219,7 @@ def _unpack(path: Path, target: Path) -> None:
                         out.write(block)
                         left -= len(block)
     except FileNotFoundError:
-        raise DataError(f"no bundle {path}; `grb store export` writes one") from None
+        raise DataError(f"no bundle {path}; `grb store copy STORE FILE.zip` writes one") from None
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise

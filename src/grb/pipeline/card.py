@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import submission_label
 from grb.pipeline.recipe import SCENARIOS
@@ -105,6 +105,7 @@ def read_card(path: str | os.PathLike[str]) -> Card:
 
 
 def parse_card(text: str) -> Card:
+    """A card from YAML or JSON text with a strict schema."""
     return card_from(parse_mapping(text, "the card"))
 
 

@@ -192,8 +192,8 @@ class DerivedChecks:
         if (attack, white_box) not in self._attacks:
             owner = None if self._sources[attack] is None else self._get(victim)
             described = None if owner is None else attack_info(job, owner, self.read)
-            self._attacks[attack, white_box] = None if described is None else serial.to_dict(described)
-        yield from _differences("attack", self._attacks[attack, white_box], found)
+            self._attacks[attack, white_box] = None if described is None else _without_preset(serial.to_dict(described))
+        yield from _differences("attack", self._attacks[attack, white_box], _without_preset(found))
 
     def _clean_bits(self, job: Job) -> dict[str, tuple[int, int]]:
         """Packed bits and number of targets of the same victim on the clean graph, by difficulty; empty if not there."""
@@ -286,6 +286,11 @@ def _check_common(record: Record) -> Iterator[str]:
         value = record.provenance.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             yield f"its {name} are {_short(value)}, but a number of at least 0 is needed"
+
+
+def _without_preset(attack: Any) -> Any:
+    """An attack's description without the name of its limits, which only the dataset tells."""
+    return {name: value for name, value in attack.items() if name != "preset"} if isinstance(attack, dict) else attack
 
 
 def _check_perturbation(job: Job, found: Any) -> Iterator[str]:

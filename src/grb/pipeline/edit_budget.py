@@ -11,7 +11,7 @@ import numpy as np
 
 from grb.errors import DataError
 from grb.graph.files import read_npz
-from grb.threat import TOLERANCE, Injection, Modification, Threat, threat_from_dict
+from grb.threat import Injection, Modification, Threat, threat_from_dict
 
 Array = np.ndarray[Any, Any]
 MAX_EDIT_BYTES = 2**31
@@ -85,8 +85,10 @@ def _excess(arrays: Mapping[str, Array], nodes: int, threat: Threat, used: Mappi
         if used[name] > limit:
             yield f"its edit uses {name}={used[name]}, but its threat model allows {limit}"
     if rows.size:
-        low, high = float(rows.min()), float(rows.max())
-        slack = [TOLERANCE * max(1.0, abs(bound)) for bound in bounds]
-        if not (bounds[0] - slack[0] <= low and high <= bounds[1] + slack[1]):
+        # in float32, as features are used and as limits are compared with them
+        low, high, lowest, highest = (
+            float(np.float32(each)) for each in (rows.min(), rows.max(), bounds[0], bounds[1])
+        )
+        if not (lowest <= low and high <= highest):
             allows = f"its threat model allows {bounds[0]:g} to {bounds[1]:g}"
             yield f"its edit has features from {low:.9g} to {high:.9g}, but {allows}"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from grb.names import ModelName
 from grb.pipeline.job import Job
 from grb.pipeline.record import SUBMISSION, Record
-from grb.pipeline.spec import canonical_json
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Study
 
@@ -95,43 +92,31 @@ def _history(study: Study, store: Store) -> Mapping[tuple[str, str, str], Past]:
             found[_method(record.job)].append(record)
     return {
         name: Past(
-            statistics.median(float(record.provenance["cpu_seconds"]) / _steps_of(record.job) for record in records),
+            statistics.median(map(_seconds_per_step, records)),
             max(float(record.provenance["peak_megabytes"]) for record in records),
         )
         for name, records in found.items()
     }
 
 
+def _seconds_per_step(record: Record) -> float:
+    return float(record.provenance["cpu_seconds"]) / int(record.result.get("planned_steps", 1))
+
+
 def _seconds(job: Job, past: Past | None, study: Study) -> float:
     if past is not None:
-        return past.seconds * _steps_of(job)
+        return past.seconds * study.steps.get(job.key, 1)
     size = study.sizes.get(job.data.dataset, UNKNOWN)
     scale = max(size.edges / CORA_EDGES, 0.1)
     if job.kind == "fit":
         adversarial = job.spec.name != SUBMISSION and ModelName.parse(job.spec.name).adversarial
         return scale * (ADVERSARIAL if adversarial else FIT)
     if job.kind == "attack":
-        return scale * ATTACK_STEP * _steps_of(job)
+        return scale * ATTACK_STEP * study.steps.get(job.key, 1)
     if job.kind == "profile":
         epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
         return EPOCH * size.nodes * job.method.get("depth", 5) * epochs
     return scale * SCORE
-
-
-def _steps_of(job: Job) -> int:
-    """Steps of an attack, whose time is proportional to them; 1 for everything else, and for a submitted edit."""
-    if job.kind != "attack" or job.spec.name == SUBMISSION:
-        return 1
-    return _steps(job.spec.name, job.data.dataset, canonical_json(job.spec.params))
-
-
-@cache
-def _steps(attack: str, dataset: str, params: str) -> int:
-    """Of an attack as it is built: a job leaves out what is at its default."""
-    from grb.attack.build import build_attack, steps_of
-
-    found = steps_of(build_attack(attack, dataset, **json.loads(params)))
-    return 1 if found is None else found
 
 
 def _megabytes(job: Job, past: Past | None, study: Study) -> float:

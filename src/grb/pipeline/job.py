@@ -46,9 +46,11 @@ class DataRef:
     split: int | None = None
 
     def with_edit(self, key: str) -> DataRef:
+        """The data with one more edit at the end of its chain."""
         return replace(self, chain=(*self.chain, key))
 
     def perturbed(self, spec: Spec) -> DataRef:
+        """The data with one more perturbation at the end of its chain."""
         return replace(self, chain=(*self.chain, spec))
 
     @property
@@ -58,6 +60,7 @@ class DataRef:
 
     @property
     def perturbations(self) -> tuple[Spec, ...]:
+        """Perturbations in the chain."""
         return tuple(link for link in self.chain if isinstance(link, Spec))
 
 
@@ -87,6 +90,7 @@ class Job:
         version: Of the method; raised when its numbers change.
         extra: Threat model and knowledge of an attack.
         title: What it does, for progress; not part of the key.
+        study: Name of the study that asks for it; not part of the key.
     """
 
     kind: Kind
@@ -101,6 +105,7 @@ class Job:
     version: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)
     title: str = field(default="", compare=False)
+    study: str = field(default="", compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -132,6 +137,7 @@ class Job:
         return f"{self.kind} {self.title or self.spec.label} on {where}, seed {self.seed}"
 
     def plain(self) -> dict[str, Any]:
+        """Everything that the key depends on, as JSON holds it."""
         return {
             "format": FORMAT,
             "kind": self.kind,
@@ -151,6 +157,28 @@ class Job:
             "version": self.version,
             "extra": plain(self.extra),
         }
+
+    def to_message(self) -> dict[str, Any]:
+        """What a worker gets: everything that the key depends on, and who asks."""
+        return {**self.plain(), "study": self.study}
+
+    @classmethod
+    def from_message(
+        cls, values: Mapping[str, Any], *, data_dir: str | None = None, title: str = "", key: str | None = None
+    ) -> Job:
+        """Back from :meth:`to_message`; anything else is refused.
+
+        Args:
+            values: What a worker gets or a kept plan holds.
+            data_dir: Where the dataset's files are.
+            title: What it does, for progress.
+            key: Its key if that is known already, which saves hashing it.
+        """
+        own = {name: value for name, value in values.items() if name != "study"}
+        job = replace(cls.from_plain(own, data_dir=data_dir), title=title, study=str(values.get("study", "")))
+        if key is not None:
+            vars(job)["key"] = key
+        return job
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any], *, data_dir: str | None = None) -> Job:

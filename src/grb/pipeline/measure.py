@@ -52,10 +52,11 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
             dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
         ),
         defense_info(victim),
-        attack_info(job, victim, read),
+        attack_info(job, victim, read, dataset),
         outcomes,
         metric=found.primary,
         objective="poisoning" if victim.job.data.edits else "evasion",
+        study=job.study,
         threads=job.threads,
         device=job.device,
     )
@@ -84,8 +85,15 @@ def defense_info(record: Record) -> DefenseInfo:
     )
 
 
-def attack_info(job: Job, victim: Record, read: Read) -> AttackInfo | None:
-    """The attack or perturbation behind a score, as the records of its inputs describe it; None for the clean graph."""
+def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = None) -> AttackInfo | None:
+    """The attack or perturbation behind a score, as the records of its inputs describe it; None for the clean graph.
+
+    Args:
+        job: The score job.
+        victim: Record of the victim's fit.
+        read: From the key of a job to its record.
+        dataset: What it was computed on; without it, ``preset`` is left empty.
+    """
     if job.data.perturbations:
         from grb.pipeline.profile_job import column
 
@@ -113,4 +121,11 @@ def attack_info(job: Job, victim: Record, read: Read) -> AttackInfo | None:
         float(record.provenance["peak_megabytes"]),
         int(record.objects["edit"]["bytes"]),
         tuple(map(str, result["notes"])),
+        "" if dataset is None else _preset(threat, dataset, record.job),
     )
+
+
+def _preset(threat: dict[str, Any], dataset: Dataset, job: Job) -> str:
+    from grb.attack.build import preset_name
+
+    return preset_name(threat, dataset, job.mode or "full")

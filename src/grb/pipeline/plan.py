@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 
 import torch
 
-from grb.attack.build import build_attack, default_threat_model
-from grb.catalogue import canonical, resolve
-from grb.dataset import Dataset, load_dataset
+from grb.attack.build import build_attack, default_threat_model, steps_of
+from grb.catalogue import resolve, spelling
+from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import DatasetInfo
+from grb.evaluator.scoring import check_metrics
 from grb.model.build import build
-from grb.names import ModelName, is_import_path
+from grb.names import ModelName
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.entry import entry_label
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.profiles import dataset_reference
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
-from grb.pipeline.record import Record
-from grb.pipeline.spec import Spec, plain
+from grb.pipeline.record import SUBMISSION, Record
+from grb.pipeline.spec import Spec, canonical_json, plain
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
 from grb.pipeline.submission import card_of, newest_versions
-from grb.threat import Threat, threat_from_dict
+from grb.threat import FeatureLimits, Threat, threat_from_dict
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
@@ -66,6 +68,7 @@ def plan_study(
             join; defenses meet every attack, attacks meet every defense.
     """
     dataset = load_dataset(recipe.dataset, data_dir=data_dir)
+    check_metrics(recipe.metrics, dataset)
     reference = dataset_reference(recipe.dataset, dataset)
     data = DataRef(reference, dataset.fingerprint(), data_dir=data_dir)
     common: dict[str, Any] = {"threads": threads, "device": device}
@@ -86,7 +89,20 @@ def plan_study(
         tuple(dict.fromkeys(score.key for score in ordered)),
         {reference: size},
         _info(recipe, dataset, reference, scores, cards),
+        {key: _steps(job, dataset) for key, job in jobs.items() if job.kind == "attack"},
     )
+
+
+def _steps(job: Job, dataset: Dataset) -> int:
+    """Number of steps of a planned attack, for estimates; 1 if it has none or was submitted."""
+    if job.spec.name == SUBMISSION:
+        return 1
+    return _built_steps(job.spec.name, dataset.name, canonical_json(job.spec.params))
+
+
+@cache
+def _built_steps(attack: str, dataset: str, params: str) -> int:
+    return steps_of(build_attack(attack, dataset, **json.loads(params))) or 1
 
 
 def _info(
@@ -159,7 +175,9 @@ def join_submission(
     study = plan_study(recipe, data_dir=data_dir, submitted=[*others, submission])
     label = entry_label(submission.job)
     if submission.key not in study.jobs:
-        raise DataError(f"{label} does not fit recipe '{recipe.name}': its dataset, scenario or difficulty is another")
+        raise DataError(
+            f"{label} does not fit recipe '{recipe.name}': its dataset, scenario, difficulty or range of features is another"
+        )
 
     def possible(score: str) -> bool:
         needed = set(closure(study.jobs, [score]))
@@ -181,7 +199,8 @@ class Planner:
     """Plans one split of one dataset."""
 
     def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
-        self.recipe, self.dataset, self.data, self.common = recipe, dataset, data, common
+        self.recipe, self.dataset, self.data = recipe, dataset, data
+        self.common = {**common, "study": recipe.name}
         self.jobs: dict[str, Job] = {}
         self.built: dict[str, tuple[Spec, Any, int]] = {}
         self.modes = tuple(mode for mode in recipe.modes if len(dataset.split.test.get(mode, ())))
@@ -193,6 +212,7 @@ class Planner:
             self.training["train_mode"] = recipe.train_mode
 
     def add(self, job: Job) -> str:
+        """Add a job to the plan and return its key."""
         self.jobs[job.key] = job
         return job.key
 
@@ -217,6 +237,7 @@ class Planner:
         }
 
     def defenses(self) -> list[Spec]:
+        """Every victim of the recipe once, the baselines among them."""
         given = [*self.recipe.defenses, *map(Spec, BASELINES)]
         return list({spec.label: spec for spec in map(self.model, given)}.values())
 
@@ -233,12 +254,22 @@ class Planner:
             if job.data.fingerprint == self.data.fingerprint
             and self.recipe.objective == "evasion"
             and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
+            and (card.kind == "defense" or self.same_features(job, card.mode))
         ]
 
+    def same_features(self, job: Job, mode: str) -> bool:
+        """Whether a submitted edit keeps to the range of features of this board: numbers of two ranges are never mixed."""
+        ours, theirs = (
+            limits.get("feature_range") for limits in (self.limits[mode][0][1].to_dict(), job.extra["threat"])
+        )
+        return ours is None or theirs is None or (ours[0] <= theirs[0] and theirs[1] <= ours[1])
+
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
+        """Keys of submitted models by name; each was trained once, outside."""
         return {(entry_label(job), 0): self.add(job) for job, card in joined if card.kind == "defense"}
 
     def submitted_attacks(self, joined: Iterable[tuple[Job, Card]], victims: Victims) -> Iterator[_Score]:
+        """Scores of every victim under every submitted edit."""
         for job, card in joined:
             if card.kind == "attack":
                 edit = self.add(job)
@@ -254,6 +285,7 @@ class Planner:
         return [*swept] or [None]
 
     def fit(self, spec: Spec, seed: int, edit: str | None = None) -> str:
+        """Plan a training: on the clean graph, or under poisoning on the attacked one."""
         whole, method, version = self.method("fit", spec)
         extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
         data = self.data if edit is None else self.data.with_edit(edit)
@@ -286,6 +318,7 @@ class Planner:
         return found
 
     def check_objective(self, spec: Spec) -> None:
+        """Refuse an attack that poisons training data in a recipe whose victims are trained before it."""
         wanted = str(getattr(resolve("attack", spec.name), "objective", "evasion"))
         if wanted == "poisoning" and self.recipe.objective != "poisoning":
             raise DataError(
@@ -296,6 +329,7 @@ class Planner:
     # scores
 
     def clean(self, victims: Victims) -> Iterator[_Score]:
+        """Every victim on the clean graph."""
         for (defense, _), model in victims.items():
             key = self.score(model, None, None, defense)
             yield _Score(key, (0, "", "", model), clean=True, measurements=len(self.modes))
@@ -355,6 +389,7 @@ class Planner:
         }
 
     def white_box(self, victims: Victims) -> Iterator[_Score]:
+        """Every victim under edits that were made with its own gradients."""
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
             for spec in map(_attack, self.recipe.white_box):
                 for (defense, _), victim in victims.items():
@@ -366,8 +401,11 @@ class Planner:
 
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
-        usual = default_threat_model(self.recipe.scenario, self.dataset, mode)
-        threat = change_threat(usual, self.recipe.threat)
+        changes = dict(self.recipe.threat)
+        named: FeatureLimits = "paper"
+        if changes.get("feature_range") in get_args(FeatureLimits):
+            named = changes.pop("feature_range")
+        threat = change_threat(default_threat_model(self.recipe.scenario, self.dataset, mode, named), changes)
         for limit in self.varied:
             if limit is None:
                 yield None, threat
@@ -398,13 +436,14 @@ class Planner:
         return {"metrics": list(self.recipe.metrics)} if self.recipe.metrics else {}
 
     def score(self, model: str, edit: str | None, mode: str | None, title: str) -> str:
+        """Plan a score and return its key."""
         data = self.data if edit is None else self.data.with_edit(edit)
         own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
         return self.add(Job("score", Spec("score"), data, **own, **self.common))
 
 
 def _attack(spec: Spec) -> Spec:
-    return spec if is_import_path(spec.name) else replace(spec, name=canonical("attack", spec.name))
+    return replace(spec, name=spelling("attack", spec.name))
 
 
 def _version(parts: Iterable[Any]) -> int:

@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 
 from torch import nn
 
-from grb.catalogue import canonical, resolve
+from grb.catalogue import resolve, spelling
 from grb.dataset import Dataset, registry
-from grb.dataset.sources import SOURCES
+from grb.dataset.registry import SOURCES
 from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import check_features
@@ -104,7 +104,7 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
     """
     split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
     done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
-    name = job.spec.name if ":" in job.spec.name else canonical("profiler", job.spec.name)
+    name = spelling("profiler", job.spec.name)
     settings = {each.name: plain(getattr(method, each.name)) for each in fields(method)}
     return ProfileMeasurement(
         dataset=dataset.title,

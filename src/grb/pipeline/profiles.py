@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from grb.catalogue import canonical, resolve
-from grb.dataset import Dataset, load_dataset
-from grb.dataset.own import is_path
+from grb.catalogue import canonical, resolve, spelling
+from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.errors import DataError
 from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
@@ -71,18 +69,11 @@ def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = 
     return Study(f"profiles of {', '.join(sizes)}", ordered, tuple(ordered), sizes)
 
 
-def dataset_reference(name: str, dataset: Dataset) -> str:
-    """Return what a worker finds a dataset by: its name in the catalogue, an import path, or the absolute path of its file."""
-    if is_path(name):
-        return str(Path(name).absolute())
-    return name if ":" in name else dataset.name
-
-
 def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> list[Job]:
     chains: list[tuple[Spec, ...]] = [(), *((spec,) for spec in _perturbations(asked.perturbations, dataset))]
     made = []
     for model in asked.models:
-        name = model if ":" in model else canonical("profiler", model)
+        name = spelling("profiler", model)
         spec = Spec(name, {key: value for key, value in asked.training.items() if value is not None})
         method = profiling_method(spec, dataset)
         _check_model(method, dataset)

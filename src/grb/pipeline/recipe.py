@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from grb.dataset.partition import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import CORRUPTION, OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric
@@ -112,6 +112,10 @@ class Recipe:
                 raise DataError(f"sweep of {limit} is {values!r}, but a list of numbers as in [10, 20] is needed")
 
     def _check_objective(self) -> None:
+        if self.scenario == CORRUPTION and self.white_box:
+            raise DataError(
+                f"recipe '{self.name}' asks for white_box attacks, but under corruption nobody attacks; leave white_box out"
+            )
         if self.objective == "evasion":
             return
         if self.scenario == CORRUPTION:

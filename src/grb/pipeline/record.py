@@ -23,6 +23,8 @@ NOT_COMPUTED = (SUBMISSION, FILE)
 MAX_RECORD = 64 * 2**20
 # what differs between two runs of one job on one machine
 CLOCKS = frozenset({"seconds", "cpu_seconds", "peak_megabytes"})
+# which study asked first is no result either
+NOT_COMPARED = CLOCKS | {"study"}
 SUFFIXES = (".safetensors", ".npz")
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -134,9 +136,9 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def without_clocks(value: Any) -> Any:
-    """Return a plain value without what clocks and memory counters say, which differs from run to run."""
+    """Return a plain value without what differs from run to run: clocks, memory counters, and which study asked first."""
     if isinstance(value, dict):
-        return {name: without_clocks(item) for name, item in value.items() if name not in CLOCKS}
+        return {name: without_clocks(item) for name, item in value.items() if name not in NOT_COMPARED}
     return value
 
 

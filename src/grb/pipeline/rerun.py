@@ -12,10 +12,11 @@ from typing import Any, Literal
 import torch
 
 from grb.errors import IntegrityError
-from grb.pipeline.job import KINDS, Job
+from grb.pipeline import gate
+from grb.pipeline.job import KINDS
 from grb.pipeline.outcome_checks import packed_bits
 from grb.pipeline.provenance import other_environment
-from grb.pipeline.record import NOT_COMPUTED, Record, without_clocks
+from grb.pipeline.record import NOT_COMPARED, NOT_COMPUTED, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import closure
 from grb.pipeline.worker import Worker
@@ -101,8 +102,8 @@ def rerun(
     }
     needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name not in NOT_COMPUTED]
     wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
-    for key in wanted if not trust_code else []:
-        _check_names(jobs[key])
+    for key in wanted:
+        gate.admit(store.read(key), trust_code=trust_code)
     worker = Worker(_Dry(store.path))
     found = []
     for key in wanted:
@@ -111,15 +112,6 @@ def rerun(
         on_job(comparison)
         found.append(comparison)
     return found
-
-
-def _check_names(job: Job) -> None:
-    for name in (job.spec.name, job.data.dataset, *(spec.name for spec in job.data.perturbations)):
-        if ":" in name:
-            raise IntegrityError(
-                f"record {job.key[:12]} names code '{name[:60]}' instead of a catalogued method; it is imported only if "
-                "you trust it (trust_code, --trust-code)"
-            )
 
 
 def compare(before: Record, after: Record) -> Comparison:
@@ -137,12 +129,21 @@ def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
             return f"other bytes of its {name}"
-    first, second = (without_clocks({**each.result, **(each.measurement or {})}) for each in (before, after))
+    first, second = ({**_flat(each.result), **_flat(each.measurement or {})} for each in (before, after))
     for name in sorted(first.keys() | second.keys()):
         old, new = first.get(name), second.get(name)
         if old != new:
             return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}"
     return ""
+
+
+def _flat(values: Mapping[str, Any], start: str = "") -> dict[str, Any]:
+    """Nested values by their path, as in ``outcomes full changed``, without what is not compared."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in NOT_COMPARED:
+            found |= _flat(value, f"{start}{name} ") if isinstance(value, Mapping) else {f"{start}{name}": value}
+    return found
 
 
 def _scores(before: Record, after: Record) -> Iterator[tuple[str, tuple[float, float]]]:

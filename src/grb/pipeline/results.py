@@ -16,16 +16,13 @@ from typing import Any
 from grb.errors import DataError
 from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
 from grb.evaluator.measurement import Measurement, Outcome
-from grb.evaluator.score_checks import check_scores
 from grb.pipeline.attestation import verify_attestations, with_signers
+from grb.pipeline.board_flags import card_flags, found_flags, invalid_flags, is_unranked, score_flags
 from grb.pipeline.entry import newest_entries, with_versions
 from grb.pipeline.record import Record
 from grb.pipeline.store import Store
 from grb.pipeline.study import Part, Study, StudyInfo
 
-RANDOM = "rnd"
-# a reported accuracy may differ so much from the measured one
-REPORTED_TOLERANCE = 0.02
 Measurements = Mapping[str, Measurement]
 
 
@@ -72,6 +69,36 @@ def build_boards(
         measurements |= others
     made = [board for info in chosen for board in study_boards(info, measurements)]
     return [with_versions(with_signers(board, signer_of), replaced) for board in made]
+
+
+def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
+    """Every score of the studies of a name as a flat row, for tables; a score that two boards share is there for both."""
+    studies, measurements = _read(store.records())
+    found = []
+    for info in _named(studies, measurements, [recipe], str(store.path)):
+        for part in info.parts:
+            limit = {} if part.limit is None else {"limit": part.limit[0], "limit_value": part.limit[1]}
+            ranking = next((measurements[key].metric for key in part.scores if key in measurements), "accuracy")
+            found += [
+                {
+                    "dataset": info.dataset.name,
+                    "scenario": info.scenario,
+                    **limit,
+                    "attack": run.attack,
+                    "knowledge": run.knowledge,
+                    "defense": run.defense,
+                    "difficulty": run.difficulty,
+                    "repeat": run.repeat,
+                    "victim": run.victim,
+                    ranking: round(run.score, 6),
+                    **{name: round(value, 6) for name, value in run.metrics.items()},
+                    "changed": round(run.changed, 6),
+                    "key": run.metadata["score"][:16],
+                    "attack_cpu_seconds": run.metadata.get("attack_seconds"),
+                }
+                for run in _runs(info, part, measurements)
+            ]
+    return found
 
 
 def study_boards(info: StudyInfo, measurements: Measurements) -> list[Board]:
@@ -229,6 +256,7 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements) -> Board:
         metric=there[0].metric,
         objective=info.objective,
         limit=part.limit,
+        unranked={run.defense for run in runs if is_unranked(run)},
         meta={
             "title": info.title if part.limit is None else f"{info.title}, {part.limit[0]} {part.limit[1]:g}",
             "recipe": info.name,
@@ -246,7 +274,7 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements) -> Board:
         },
     )
     targets = {name: each.targets for found in there for name, each in found.outcomes.items()}
-    flags = [*_invalid(runs), *_unreliable(info, made), *_suspicious(made, targets)]
+    flags = [*found_flags(runs), *invalid_flags(runs), *card_flags(info, made), *score_flags(made, targets)]
     return replace(made, flags=tuple(flags))
 
 
@@ -314,57 +342,13 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
             "edit_bytes": attack.edit_bytes,
             "budget": dict(attack.budget),
             "threat": dict(attack.threat),
+            "preset": attack.preset,
             "surrogate": "" if surrogate is None else surrogate.label(info.training),
             "notes": list(attack.notes),
         }
+    if found.flags:
+        shown["flags"] = [flag.to_dict() for flag in found.flags]
     return shown
-
-
-# flags
-
-
-def _invalid(runs: list[Run]) -> Iterator[str]:
-    """Which defenses give NaN."""
-    worst: dict[str, Run] = {}
-    for run in runs:
-        if run.metadata.get("nan", 0) > (worst[run.defense].metadata["nan"] if run.defense in worst else 0):
-            worst[run.defense] = run
-    for defense, run in worst.items():
-        of = "" if run.correct is None else f" of {len(run.correct)}"
-        yield f"{defense} gives NaN for up to {run.metadata['nan']}{of} targets; they count as wrong"
-
-
-def _unreliable(info: StudyInfo, board: Board) -> Iterator[str]:
-    """What the cards of submissions admit, and what they report that was not found here."""
-    for label, card in info.cards.items():
-        if card.get("unreliable"):
-            yield f"{label} is unreliable: {str(card['unreliable'])[:200]}"
-        reported = card.get("reported", {})
-        for other, fraction in reported.items() if isinstance(reported, Mapping) else ():
-            attack, defense = (label, other) if card.get("kind") == "attack" else (other, label)
-            cell = board.cell(attack, defense, str(card.get("mode", "full")))
-            if cell is not None and abs(cell.score.mean - fraction) > REPORTED_TOLERANCE:
-                found = 100 * cell.score.mean
-                yield f"{label} reports {100 * fraction:.1f} % for {other[:60]}, but {found:.1f} % was found"
-
-
-def _suspicious(board: Board, targets: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for every pair of scores that do not fit together, see :func:`grb.evaluator.check_scores`."""
-    for name in board.difficulties:
-        for defense in board.defenses:
-            cells = [cell for attack in board.attacks if (cell := board.cell(attack, defense, name)) is not None]
-            scores = {cell.attack: cell.values for cell in cells}
-            whites = [board.cell(attack, defense, name, white_box=True) for attack in board.white_box]
-            clean, random = (scores.pop(each, None) for each in (CLEAN, RANDOM))
-            flags = check_scores(
-                clean=clean,
-                random=random,
-                transfer=scores,
-                white_box={cell.attack: cell.values for cell in whites if cell is not None},
-                num_targets=targets.get(name),
-                where=f"{defense}, {name}",
-            )
-            yield from map(str, flags)
 
 
 @cache

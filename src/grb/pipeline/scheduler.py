@@ -14,7 +14,9 @@ from grb.errors import DataError, GRBError
 from grb.pipeline.executor import Executor, Limits, ProcessExecutor, TaskResult
 from grb.pipeline.isolation import worker_environment
 from grb.pipeline.job import Job
+from grb.pipeline.provenance import provenance
 from grb.pipeline.store import Store
+from grb.pipeline.study import Study
 from grb.pipeline.worker_main import JobOutcome, error_message, store_handler
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Outcome:
 
 
 def run(
-    jobs: Iterable[Job],
+    jobs: Iterable[Job] | Study,
     store: Store,
     *,
     limits: Limits = Limits(),  # noqa: B008
@@ -68,14 +70,18 @@ def run(
     job one more attempt; a job that fails takes only those with it that need it.
 
     Args:
-        jobs: The jobs, with those that they need unless the store has them.
+        jobs: The jobs, with those that they need unless the store has them; or a study, whose boards the store then knows.
         store: The store with what is done, which gets the records.
         limits: Processes of this machine, and what one job may use.
         cluster: Address of a Dask scheduler, or ``local``, instead of processes of this machine.
         on_event: Called with every event.
         worker: Does the jobs in this process if ``limits`` ask for no others; one that reports epochs and steps, for instance.
     """
-    graph = JobGraph(jobs, store, on_event)
+    if isinstance(jobs, Study):
+        record = jobs.record(provenance(0.0, 0.0))
+        if record is not None and not store.has(record.key):
+            store.write(record)
+    graph = JobGraph(jobs.jobs.values() if isinstance(jobs, Study) else jobs, store, on_event)
     if graph.waiting:
         store.prepare()
         if cluster is not None:
@@ -166,7 +172,9 @@ def _run_here(store: Store, graph: JobGraph, worker: Worker | None) -> None:
     running: list[Job] = []
     with _Interrupts(lambda: [graph.on_event(Event("finishing", job)) for job in running]) as interrupts:
         while graph.ready and not interrupts.asked:
-            key = graph.ready.pop(0)
+            # a score ends what somebody waits for
+            key = min(graph.ready, key=lambda each: not _is_short(graph.waiting[each]))
+            graph.ready.remove(key)
             running[:] = [graph.waiting[key]]
             graph.on_event(Event("started", running[0]))
             start = time.perf_counter()
@@ -235,7 +243,11 @@ class Scheduler:
             else:
                 self.running[key] = job
                 executor.submit(
-                    key, job.plain(), job.data.data_dir, short=_is_short(job), code=self.graph.third_party_code(job)
+                    key,
+                    job.to_message(),
+                    job.data.data_dir,
+                    short=_is_short(job),
+                    code=self.graph.third_party_code(job),
                 )
                 self.graph.on_event(Event("started", job))
 

@@ -54,6 +54,7 @@ class Spec:
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in sorted(self.params.items()))})"
 
     def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
         return {"name": self.name, "params": plain(self.params)}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from grb.atomic import write_atomic
 from grb.errors import DataError, IntegrityError
+from grb.pipeline import gate
 from grb.pipeline.job import Job
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, SUFFIXES, Record, checked_key, is_key, json_bytes
 
@@ -64,8 +65,8 @@ class Store:
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise DataError(f"{stamp} cannot be read ({str(error)[:80]}); it is not a store of grb") from None
         if found != FORMAT:
-            older = isinstance(found, int) and found < FORMAT
-            advice = "run its recipes again with a new --store" if older else "update grb"
+            old = isinstance(found, int) and found < FORMAT
+            advice = "run the recipes again with a new store" if old else "update grb"
             raise DataError(f"{self.path} has store format {found}, but this version reads {FORMAT}; {advice}")
 
     def prepare(self) -> None:
@@ -119,10 +120,16 @@ class Store:
         """Iterate over the records of submissions."""
         return (self.read(name) for name in _names(f"{self._root}/submitted") if is_key(name) and self.has(name))
 
-    def receive(self, key: str, data: bytes) -> None:
-        """Keep a record as another store wrote it, after the checks of one that is read; its artefacts must be here."""
+    def receive(self, key: str, data: bytes, *, trust_code: bool = False) -> None:
+        """Keep a record as another store wrote it, after :func:`grb.pipeline.gate.admit`; its artefacts must be here.
+
+        Args:
+            key: Key of the record.
+            data: Content of its file.
+            trust_code: Whether it may name code.
+        """
         path = self.record_path(key)
-        record = Record.from_json(data, key=key, source=path)
+        record = gate.admit(Record.from_json(data, key=key, source=path), trust_code=trust_code)
         for name in record.objects:
             self.checked(record, name)
         self._keep(record, data)
@@ -272,9 +279,10 @@ class Store:
         problems: list[Problem] = []
         keys = list(self.keys())
         known, checks = set(keys), DerivedChecks(self.read, self.find)
+        shared: dict[Any, Any] = {}
         for key in keys:
             try:
-                record = self.read(key)
+                record = gate.check_schema(self.read(key), shared)
                 for name in record.objects:
                     self.checked(record, name)
                 for needed in record.job.needs:

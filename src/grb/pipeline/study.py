@@ -81,16 +81,12 @@ class StudyInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
-        return {"format": FORMAT, **serial.to_dict(self)}
+        return serial.to_versioned(self, FORMAT)
 
     @classmethod
     def from_dict(cls, values: Any) -> StudyInfo:
         """Back from :meth:`to_dict`; anything else is refused."""
-        what = f"a study of format {FORMAT}"
-        given = dict(values) if isinstance(values, Mapping) else {}
-        if given.pop("format", None) != FORMAT:
-            raise DataError(f"this is not {what}")
-        return serial.from_dict(cls, given, what)
+        return serial.from_versioned(cls, values, FORMAT, "a study")
 
 
 @dataclass(frozen=True)
@@ -113,6 +109,7 @@ class Study:
             repeats little work of the others.
         sizes: Sizes of the datasets by reference.
         info: What a board needs; None for a profiling, whose records say it all.
+        steps: Number of steps of every attack, for estimates.
     """
 
     title: str
@@ -120,6 +117,7 @@ class Study:
     targets: tuple[str, ...]
     sizes: Mapping[str, DatasetSize] = field(default_factory=dict)
     info: StudyInfo | None = None
+    steps: Mapping[str, int] = field(default_factory=dict)
 
     def shard(self, index: int, count: int) -> Study:
         """The ``index``-th of ``count`` blocks of targets with all jobs that they need, beginning with 1."""

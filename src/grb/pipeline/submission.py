@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ import torch
 from grb.atomic import size_of
 from grb.catalogue import canonical
 from grb.dataset import Dataset, load_dataset
-from grb.errors import DataError, GRBError
+from grb.errors import BudgetError, DataError, GRBError
 from grb.evaluator.board import CLEAN
 from grb.graph import GraphEdit
 from grb.graph.edit import MAX_EDIT_BYTES
@@ -72,7 +72,7 @@ def check(
     path: str | os.PathLike[str],
     card: Card,
     dataset: Dataset,
-    threat: Threat,
+    threat: Threat | Sequence[Threat],
     *,
     limits: Limits | None = None,
     data_dir: str | None = None,
@@ -83,7 +83,7 @@ def check(
         path: The edit (npz) or the weights (safetensors).
         card: Beside it.
         dataset: The one that the card names.
-        threat: The limits of an attack.
+        threat: The limits of an attack; of several the first that it keeps is recorded, so the narrowest comes first.
         limits: Of the process in which a defense is run, which loads the dataset by its name; without any it is run in
             this process, for which its authors should be known.
         data_dir: Where that process looks for the dataset first.
@@ -100,7 +100,7 @@ def check(
         raise DataError(f"the card is of {_an(card.kind)}, which is a {wanted} file, but {path} is another")
     before = _sha256(path)
     checked = (
-        _check_attack(path, card, dataset, threat)
+        _check_attack(path, card, dataset, threat if isinstance(threat, Sequence) else [threat])
         if card.kind == "attack"
         else _check_defense(path, card, dataset, limits, data_dir)
     )
@@ -118,12 +118,12 @@ def _is_ours(name: str) -> bool:
     return name.casefold() == CLEAN
 
 
-def _check_attack(path: Path, card: Card, dataset: Dataset, threat: Threat) -> Checked:
+def _check_attack(path: Path, card: Card, dataset: Dataset, threats: Sequence[Threat]) -> Checked:
     targets = dataset.test_ids(card.mode)
     edit, meta = GraphEdit.load_with_meta(path)
     _check_basis(path, meta, dataset)
     _check_normal(path, edit)
-    budget = threat.check(dataset.graph, edit, targets)
+    threat, budget = _first_kept(threats, dataset, edit, targets)
     notes = [*_cast(path), *_harmless(edit, targets)]
     job = Job(
         "attack",
@@ -142,6 +142,16 @@ def _check_attack(path: Path, card: Card, dataset: Dataset, threat: Threat) -> C
         "notes": notes,
     }
     return Checked(card, _sha256(path), path.read_bytes(), job, result, tuple(notes))
+
+
+def _first_kept(
+    threats: Sequence[Threat], dataset: Dataset, edit: GraphEdit, targets: torch.Tensor
+) -> tuple[Threat, dict[str, float]]:
+    """The first limits that an edit keeps, and what it uses of them; the refusal is that of the last ones."""
+    for threat in threats[:-1]:
+        with suppress(BudgetError):
+            return threat, threat.check(dataset.graph, edit, targets)
+    return threats[-1], threats[-1].check(dataset.graph, edit, targets)
 
 
 def _check_defense(path: Path, card: Card, dataset: Dataset, limits: Limits | None, data_dir: str | None) -> Checked:

@@ -8,24 +8,28 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from grb.attack.base import AttackContext, Step, run_attack
-from grb.attack.build import build_attack
+from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.errors import DataError, IntegrityError
-from grb.evaluator.scoring import Prediction, predict_checked, score
+from grb.evaluator.blind import Decisions, Question, check_answers
+from grb.evaluator.sanity_checks import check_model
+from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
+from grb.pipeline.gate import check_edit, check_model_params
 from grb.pipeline.job import Job
 from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
@@ -38,6 +42,7 @@ from grb.trainer import Epoch
 from grb.trainer.checkpoint import load_model, save_model
 
 Value = TypeVar("Value")
+Answer = tuple[Question, Prediction, Decisions]
 # points of a loss or accuracy trace that a record keeps
 TRACE = 50
 
@@ -62,6 +67,7 @@ class LRUCache(Generic[Value]):
         self.values: OrderedDict[Hashable, Value] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key, made if it is not remembered."""
         if key in self.values:
             self.values.move_to_end(key)
         else:
@@ -91,7 +97,7 @@ class Worker:
         self.datasets: LRUCache[tuple[Dataset, str]] = LRUCache(2)
         self.models: LRUCache[nn.Module] = LRUCache(32)
         self.edits: LRUCache[GraphEdit] = LRUCache(32)
-        self.clean: LRUCache[Prediction] = LRUCache(64)
+        self.clean: LRUCache[Answer] = LRUCache(64)
         self.records: LRUCache[Record] = LRUCache(256)
         self.perturbed: LRUCache[Graph] = LRUCache(4)
 
@@ -154,7 +160,7 @@ class Worker:
 
         attacked = dataset
         for key in job.data.edits:
-            attacked = poisoned(attacked, self._edit(key))
+            attacked = poisoned(attacked, self._edit(key, dataset))
         if job.extra.get("validation") == "clean":
             return replace(view(attacked), validation_graph=view(dataset).graph)
         return view(attacked)
@@ -168,9 +174,12 @@ class Worker:
         limits = threat_from_dict(job.extra["threat"])
         context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step)
         done = run_attack(attack, context, seed=job.seed)
+        # counted once more against limits that were made after the attack had ended
+        budget = threat_from_dict(job.extra["threat"]).check(dataset.graph, done.edit, view.targets)
         result = {
-            "budget": {name: float(value) for name, value in done.budget.items()},
+            "budget": {name: float(value) for name, value in budget.items()},
             "steps": len(done.steps),
+            "planned_steps": steps_of(attack) or 1,
             "loss": _trace([step.loss for step in done.steps]),
             "kept": _trace([step.accuracy for step in done.steps]),
             "seconds": round(done.seconds, 4),
@@ -182,35 +191,55 @@ class Worker:
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
-        dataset, model = self._dataset(job), self.model(job.inputs["model"])
-        whole = None if job.data.chain else predict_checked(model, dataset.graph, dataset)
-        clean = self.clean.get((job.inputs["model"], job.threads), lambda: self._clean(whole, model, dataset))
-        graph = dataset.graph
+        """Score a fresh copy of the model, the attacked graph before any other, and ask it again blindly."""
+        dataset, key = self._dataset(job), job.inputs["model"]
+        model, graph, known = self.model(key), dataset.graph, self._known(key, dataset)
         for link in job.data.chain:
             changed = (
-                perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link))
+                perturb(dataset, graph, link, job.seed)
+                if isinstance(link, Spec)
+                else graph.apply(self._edit(link, dataset))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
-        after = whole or predict_checked(model, graph, dataset)
-        if not _is_ours(model):
-            again = predict_checked(model, dataset.graph, dataset)
-            if not torch.equal(again.labels, clean.labels):
-                raise DataError("the model gives the clean graph other labels than before; it must not keep state")
+        generator = torch.Generator().manual_seed(int((job.key if job.data.chain else key)[:15], 16))
+        asked = Question.of(graph, known, generator)
+        after = asked.ask(model, dataset)
+        own = None if job.data.chain else _kept(asked, after, model)
+        clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
+        flags = check_answers(
+            model, lambda: self.model(key), dataset, asked, after, generator, None if own else (clean[0], clean[2])
+        )
+        if (
+            own
+            and dataset.task == "node"
+            and (is_third_party(model) or self._record(key).job.spec.name in NOT_COMPUTED)
+        ):
+            flags += check_model(self.model(key), dataset)
         found = score(
             model,
             dataset,
             metrics=tuple(job.extra.get("metrics", ())),
             difficulties=[job.mode] if job.mode else None,
-            before=clean,
+            before=clean[1],
             after=after,
         )
-        return measure(job, dataset, found, self._record).to_dict(), {}
+        return replace(measure(job, dataset, found, self._record), flags=tuple(flags)).to_dict(), {}
 
-    @staticmethod
-    def _clean(known: Prediction | None, model: nn.Module, dataset: Dataset) -> Prediction:
-        """Labels of the clean graph; its logits are not kept, for a worker remembers many models."""
-        found = known or predict_checked(model, dataset.graph, dataset)
-        return replace(found, logits=found.logits[:0])
+    def _clean(self, key: str, dataset: Dataset, known: Tensor) -> Answer:
+        """What a fresh copy says of the clean graph."""
+        model = self.model(key)
+        asked = Question.of(dataset.graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
+        return _kept(asked, asked.ask(model, dataset), model)
+
+    def _known(self, key: str, dataset: Dataset) -> Tensor:
+        """Which nodes the model of a job saw in training, [n]: training and validation nodes, or all."""
+        trained, ids = self._record(key).job, torch.cat([dataset.index_train, dataset.index_val])
+        if trained.extra.get("train_mode") == "transductive":
+            new = sum(self._edit(edit, dataset).num_new for edit in trained.data.edits)
+            return torch.ones(dataset.num_nodes + new, dtype=torch.bool)
+        items = torch.zeros(dataset.num_items, dtype=torch.bool)
+        items[ids] = True
+        return items if dataset.graph.ptr is None else items[dataset.graph.owner]
 
     def _record(self, key: str) -> Record:
         return self.records.get(key, lambda: self.store.read(key))
@@ -246,19 +275,32 @@ class Worker:
         return dataset if ref.split is None else dataset.with_split(ref.split)
 
     def model(self, key: str) -> nn.Module:
-        """Return the trained model of a job, after its bytes were checked."""
+        """Return a fresh copy of the trained model of a job, after its bytes were checked."""
 
         def load() -> nn.Module:
             record = self.store.read(key)
             # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
             name = record.job.spec.name
             trusted = None if name in NOT_COMPUTED else ModelName.parse(name).architecture
-            return load_model(self.store.checked(record, "weights"), trusted=trusted)
+            model = load_model(self.store.checked(record, "weights"), trusted=trusted)
+            if name in NOT_COMPUTED:
+                check_model_params(model.params, f"the model of record {key[:12]}")
+            return model
 
-        return self.models.get(key, load)
+        kept = self.models.get(key, load)
+        # copying somebody's object is calling his code, so it is read again
+        return _ending_copies(load()) if is_third_party(kept) else deepcopy(kept)
 
-    def _edit(self, key: str) -> GraphEdit:
-        return self.edits.get(key, lambda: GraphEdit.load(self.store.checked(self.store.read(key), "edit")))
+    def _edit(self, key: str, dataset: Dataset) -> GraphEdit:
+        """An edit of the store, counted once more against the threat model of its job: the store may come from anywhere."""
+
+        def load() -> GraphEdit:
+            record = self._record(key)
+            edit = GraphEdit.load(self.store.checked(record, "edit"))
+            check_edit(edit, record.job, dataset)
+            return edit
+
+        return self.edits.get(key, load)
 
 
 def _check_method(job: Job, built: Any) -> None:
@@ -267,12 +309,26 @@ def _check_method(job: Job, built: Any) -> None:
         raise IntegrityError(f"'{job.spec.name}' has other presets here than where the job was planned; plan again")
 
 
+def _ending_copies(model: nn.Module) -> nn.Module:
+    """End a copy of this process that the model's code forks at its next step: it would double with every pass."""
+    own = os.getpid()
+
+    def end(*_: Any) -> None:
+        if os.getpid() != own:
+            os._exit(1)
+
+    model.register_forward_pre_hook(end)
+    model.register_forward_hook(end)
+    return model
+
+
+def _kept(asked: Question, found: Prediction, model: nn.Module) -> Answer:
+    """An answer without its logits, for a worker remembers many models."""
+    return asked, replace(found, logits=found.logits[:0]), Decisions.of(found, model)
+
+
 def _split(job: Job) -> dict[str, int]:
     return {} if job.data.split is None else {"split": job.data.split}
-
-
-def _is_ours(model: nn.Module) -> bool:
-    return type(model).__module__.startswith("grb.")
 
 
 def _trace(values: list[float]) -> list[float]:

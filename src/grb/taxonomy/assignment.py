@@ -35,10 +35,10 @@ class Neighbour(NamedTuple):
     """A published dataset and how near it is.
 
     Args:
-        dataset: Its name.
-        group: Its published group.
-        distance: Between the profiles.
-        nearest: Share of the draws in which no other is nearer.
+        dataset: Name of the published dataset.
+        group: Published group of that dataset.
+        distance: Euclidean distance between the two profiles.
+        nearest: Fraction of the draws in which no other dataset is nearer.
     """
 
     dataset: str
@@ -48,13 +48,13 @@ class Neighbour(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What one perturbation does to the dataset, beside the published ones.
+    """Effect of one perturbation on the dataset, compared with the published ones.
 
     Args:
-        perturbation: Its name.
-        ratio: AUROC that is left, as a share of the unperturbed one.
-        published: Mean share over all published datasets,
-        group: and over those of the group that was found.
+        perturbation: Name of the perturbation.
+        ratio: AUROC that is left, as a fraction of the unperturbed one.
+        published: Mean fraction over all published datasets.
+        group: Mean fraction over those of the group that was found.
         deviations: How many standard deviations of the published log2 ratios the dataset is away from their mean.
     """
 
@@ -70,10 +70,10 @@ class Placement:
     """Where a dataset belongs among the published ones.
 
     Args:
-        dataset: Its name.
+        dataset: Name of the dataset.
         reference: ``inductive`` or ``transductive``.
         group: The published group it belongs to.
-        probability: Share of the draws in which each group was found, the most frequent first.
+        probability: Fraction of the draws in which each group was found, the most frequent first.
         neighbours: All published datasets, the nearest first.
         marks: All perturbations that were compared, those that set it apart most first.
         sentences: What that means.
@@ -138,7 +138,7 @@ def assign(
     r"""Assign a dataset to a published group by its sensitivity profile.
 
     Distances are Euclidean between log2 ratios, over the perturbations that both sides have. The group is that of the three
-    nearest, each with the weight of its inverse distance. Its probability is the share of draws that find it when the
+    nearest, each with the weight of its inverse distance. Its probability is the fraction of draws that find it when the
     perturbations are drawn with replacement, as characters of species are, and with them the runs of the dataset (or, if
     only ``errors`` are known, normal noise).
 
@@ -287,10 +287,10 @@ def _vote(distance: Array, groups: Any) -> str:
     return str(max(names, key=lambda name: float(weights[groups[nearest] == name].sum())))
 
 
-def _where(name: str, group: str, shares: Mapping[str, float], neighbours: Sequence[Neighbour]) -> str:
+def _where(name: str, group: str, found: Mapping[str, float], neighbours: Sequence[Neighbour]) -> str:
     near = ", ".join(f"{each.dataset} ({each.distance:.2f})" for each in neighbours[:VOTES])
-    sure = shares.get(group, 0.0)
-    others = [f"{other} {100 * share:.0f} %" for other, share in shares.items() if other != group and share >= 0.05]
+    sure = found.get(group, 0.0)
+    others = [f"{other} {100 * part:.0f} %" for other, part in found.items() if other != group and part >= 0.05]
     doubt = f" ({' and '.join(others)})" if others else ""
     return f"{name} belongs to {group}, found in {100 * sure:.0f} % of the draws{doubt}; nearest are {near}."
 

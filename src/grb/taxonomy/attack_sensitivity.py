@@ -1,4 +1,4 @@
-"""Sensitivity to perturbations beside sensitivity to attacks: what a dataset loses without structure or features, and what
+"""Sensitivity to perturbations and to attacks: what a dataset loses without structure or features, and what
 attacks on them cost.
 
 A profile says what is lost when a model is *trained* on a perturbed dataset, a score what is lost when a *trained* model meets

@@ -60,8 +60,8 @@ def tree(profiles: Profiles, method: Method = "ward") -> Tree:
     it is the paper's. The leaf order is optimal in the sense of Bar-Joseph et al.
 
     Args:
-        profiles: At least two, without missing cells (:func:`grb.taxonomy.complete`).
-        method: How far two clusters are apart.
+        profiles: At least two profiles, without missing cells (:func:`grb.taxonomy.complete`).
+        method: Linkage, which defines the distance of two clusters.
 
     References:
         Ward, *Hierarchical Grouping to Optimize an Objective Function*, JASA 1963.
@@ -91,7 +91,7 @@ def check_comparable(profiles: Profiles, what: str) -> None:
 
 
 def cut(found: Tree, groups: int) -> Labels:
-    """Groups of the lowest cut that leaves at most so many, numbered from 1 in leaf order, [d].
+    """Groups of the lowest cut with no more than this number, numbered from 1 in leaf order, [d].
 
     Where merges have equal heights there may be fewer groups than asked for, as no cut separates them.
 

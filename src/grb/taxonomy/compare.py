@@ -29,15 +29,15 @@ def _known(value: Any) -> Any:
 
 
 class Cell(NamedTuple):
-    """AUROC left under a perturbation, as a share of the unperturbed one.
+    """AUROC left under a perturbation, as a fraction of the unperturbed one.
 
     Args:
-        perturbation: Its name.
+        perturbation: Name of the perturbation.
         runs: Number of our runs.
         left: Our mean over our unperturbed mean.
         low: Lower end of the 95 % interval of our mean, over our unperturbed mean; NaN with a single run.
-        high: Upper end.
-        published: The published share; NaN if there is none.
+        high: Upper end of that interval.
+        published: The published fraction; NaN if there is none.
     """
 
     perturbation: str
@@ -55,16 +55,16 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class DatasetComparison:
     """One dataset, ours and published.
 
     Args:
-        dataset: Its published name.
+        dataset: Published name of the dataset.
         original: Our mean AUROC of the unperturbed dataset.
         published: The published one.
         runs: Number of our runs of the unperturbed dataset.
         cells: One for every perturbation that was run.
-        group: Its published group.
+        group: Published group of the dataset.
         placement: Assignment of our profile with its own published row left out; None with fewer than four perturbations.
         nearest_group: The published group of the nearest dataset.
     """
@@ -105,7 +105,7 @@ class Beside:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Own profiles beside published ones.
+    """Own profiles compared with published ones.
 
     Args:
         datasets: One for every dataset that was published.
@@ -114,7 +114,7 @@ class Comparison:
         notes: What a reader should know about the numbers.
     """
 
-    datasets: tuple[Beside, ...]
+    datasets: tuple[DatasetComparison, ...]
     correlation: float | None
     pairs: int
     notes: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ def as_published(profiles: Profiles) -> Profiles:
 def compare(
     profiles: Profiles, *, model: str = "GCN", ignore: Sequence[str] = IGNORED, draws: int = 200, seed: int = 0
 ) -> Comparison:
-    r"""Set own profiles beside the published ones of the same datasets.
+    r"""Compare own profiles with the published ones of the same datasets.
 
     .. math:: r = \mathrm{corr}\big(\log_2 \tfrac{\overline{\mathrm{AUROC}}_{ij}}{\overline{\mathrm{AUROC}}_{i0}},
               S^{\text{published}}_{ij}\big)
@@ -220,7 +220,7 @@ def compare(
         known = next((each for each in references if dataset in each.profiles.datasets), None)
         if known is None:
             continue
-        found.append(_beside(own.select([dataset]), known, model, ignore, draws, seed))
+        found.append(_compared(own.select([dataset]), known, model, ignore, draws, seed))
         pairs += [
             (cell.left, cell.published)
             for cell in found[-1].cells
@@ -237,7 +237,9 @@ def compare(
     return Comparison(tuple(found), correlation, len(pairs), tuple(notes))
 
 
-def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], draws: int, seed: int) -> Beside:
+def _compared(
+    own: Profiles, known: Reference, model: str, ignore: Sequence[str], draws: int, seed: int
+) -> DatasetComparison:
     (dataset,) = own.datasets
     table = known.models.get(model)
     if table is not None and dataset not in table.datasets:
@@ -260,7 +262,7 @@ def _beside(own: Profiles, known: Reference, model: str, ignore: Sequence[str], 
             own, known, dataset=dataset, exclude=dataset, ignore=ignore, model=model, draws=draws, seed=seed
         )
     first = None if own.runs is None else own.runs[0, 0]
-    return Beside(
+    return DatasetComparison(
         dataset,
         mean,
         _original(table, dataset),

@@ -8,7 +8,7 @@ from grb.errors import UnknownName
 
 # AUROC that is left: above the first a perturbation does next to nothing, below the second it hurts much
 LITTLE, MUCH = 0.97, 0.85
-# share of what was lost that has to come back to count as replaced
+# fraction of what was lost that has to come back to count as replaced
 REPLACED = 0.6
 # AUROC below which a model hardly beats guessing
 GUESSING = 0.6
@@ -37,7 +37,7 @@ def describe_profile(ratios: Mapping[str, float], original: float | None = None)
     """Sentences about features, edges, range and frequencies; nothing about perturbations that are missing.
 
     Args:
-        ratios: AUROC that is left, as a share of the unperturbed one, by perturbation.
+        ratios: AUROC that is left, as a fraction of the unperturbed one, by perturbation.
         original: AUROC on the unperturbed dataset, if known.
 
     >>> describe_profile({"NoNodeFtrs": 0.58, "NodeDeg": 0.71, "NoEdges": 1.01})[0]
@@ -47,8 +47,8 @@ def describe_profile(ratios: Mapping[str, float], original: float | None = None)
     return [sentence for sentence in sentences if sentence]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.0f} %"
 
 
 def _trust(original: float | None) -> str:
@@ -62,8 +62,8 @@ def _trust(original: float | None) -> str:
     return f"AUROC on the unperturbed dataset is {original:.2f}; guessing would leave {_percent(0.5 / original)} of it."
 
 
-def _how_much(share: float) -> str:
-    return "hardly matter" if share > LITTLE else "matter much" if share < MUCH else "matter somewhat"
+def _how_much(fraction: float) -> str:
+    return "hardly matter" if fraction > LITTLE else "matter much" if fraction < MUCH else "matter somewhat"
 
 
 def _features(ratios: Mapping[str, float]) -> str:
@@ -96,7 +96,7 @@ def _range(ratios: Mapping[str, float]) -> str:
     known = {k: ratios[f"Frag-k{k}"] for k in (1, 2, 3) if f"Frag-k{k}" in ratios}
     if not known or ratios.get("NoEdges", 0.0) > LITTLE:
         return ""
-    enough = [k for k in known if all(share > LITTLE for other, share in known.items() if other >= k)]
+    enough = [k for k in known if all(fraction > LITTLE for other, fraction in known.items() if other >= k)]
     if enough:
         return f"Balls of radius {enough[0]} keep {_percent(known[enough[0]])}: paths longer than that are not needed."
     k = max(known)

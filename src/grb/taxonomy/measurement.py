@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
+from grb import serial
 from grb.errors import DataError
+from grb.serial import Count, Fraction
 
 FORMAT = 1
 TRAINING = "training."
 """Prefix of the columns of training settings in tables of runs."""
 SAME_IN_A_PROFILE = ("fingerprint", "model_version")
-"""Columns, beside the training settings, whose values all runs of one dataset and model must share."""
+"""Columns, in addition to the training settings, whose values all runs of one dataset and model must share."""
 SAME_IN_A_CELL = ("perturbation_method", "perturbation_version")
 """Columns whose values all runs of one dataset, model and perturbation must share."""
 
@@ -32,7 +33,7 @@ class PerturbationInfo:
     name: str
     title: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    version: int = 1
+    version: Count = 1
 
 
 @dataclass(frozen=True)
@@ -64,48 +65,32 @@ class ProfileMeasurement:
     reference: str
     fingerprint: str
     task: str
-    split: int | None
+    split: Count | None
     perturbations: tuple[PerturbationInfo, ...]
     perturbation: str
     model: str
-    model_version: int
-    seed: int
+    model_version: Count
+    seed: Count
     training: Mapping[str, Any]
-    auroc: float
-    val_auroc: float
-    best_epoch: int
-    epochs: int
+    auroc: Fraction
+    val_auroc: Fraction
+    best_epoch: Count
+    epochs: Count
     stopped: str
-    parameters: int
-    curve: tuple[float, ...] = ()
+    parameters: Count
+    curve: tuple[Fraction, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values as JSON holds them; :meth:`from_dict` reads them back."""
-        values = asdict(self)
-        return {
-            "format": FORMAT,
-            **values,
-            "perturbations": list(values["perturbations"]),
-            "curve": list(self.curve),
-        }
+        return {"format": FORMAT, **serial.to_dict(self)}
 
     @classmethod
     def from_dict(cls, values: Any) -> ProfileMeasurement:
         """Read back what :meth:`to_dict` gave; anything else is refused."""
-        try:
-            given = dict(values)
-            if given.pop("format") != FORMAT:
-                raise ValueError(f"format {str(values['format'])[:20]}")
-            links = tuple(_link(each) for each in given.pop("perturbations"))
-            curve = tuple(_fraction(each) for each in given.pop("curve"))
-            _check_names(given, _PARSERS)
-            return cls(
-                **{name: parse(given[name]) for name, parse in _PARSERS.items()}, perturbations=links, curve=curve
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(
-                f"this is no profiling run of format {FORMAT} ({str(error)[:80]}); `grb taxonomy run` makes new ones"
-            ) from None
+        what = f"a profiling run of format {FORMAT}; `grb taxonomy run` makes new ones"
+        if not isinstance(values, Mapping) or values.get("format") != FORMAT:
+            raise DataError(f"this is not {what}")
+        return serial.from_dict(cls, {name: each for name, each in values.items() if name != "format"}, what)
 
     def to_row(self) -> dict[str, Any]:
         """Return one flat row of a table of runs, which :func:`grb.taxonomy.read_models` reads."""
@@ -116,49 +101,3 @@ class ProfileMeasurement:
             "perturbation_version": "+".join(str(each.version) for each in self.perturbations),
             **{f"{TRAINING}{name}": value for name, value in self.training.items()},
         }
-
-
-def _link(values: Any) -> PerturbationInfo:
-    _check_names(values, {each.name for each in fields(PerturbationInfo)})
-    return PerturbationInfo(
-        _text(values["name"]), _text(values["title"]), _mapping(values["params"]), _count(values["version"])
-    )
-
-
-def _check_names(values: Any, names: Any) -> None:
-    wrong = sorted(set(values) ^ set(names))
-    if wrong:
-        raise ValueError(f"field '{wrong[0][:40]}' is {'unknown' if wrong[0] in values else 'missing'}")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"text expected, got {type(value).__name__}")
-    return value
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"a whole number of at least 0 expected, got {str(value)[:40]}")
-    return value
-
-
-def _fraction(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or not math.isfinite(value):
-        raise ValueError(f"a number from 0 to 1 expected, got {str(value)[:40]}")
-    return float(value)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"a mapping expected, got {type(value).__name__}")
-    return {_text(name): each for name, each in value.items()}
-
-
-_PARSERS: dict[str, Any] = {
-    **dict.fromkeys(("dataset", "reference", "fingerprint", "task", "perturbation", "model", "stopped"), _text),
-    **dict.fromkeys(("model_version", "seed", "best_epoch", "epochs", "parameters"), _count),
-    **dict.fromkeys(("auroc", "val_auroc"), _fraction),
-    "split": lambda value: None if value is None else _count(value),
-    "training": _mapping,
-}

@@ -24,12 +24,12 @@ WORD = 64
 def graph_properties(graph: Graph) -> dict[str, Array]:
     """Nodes, edges, density, connectivity, diameter, largest clique, centrality, clustering and triangles of every graph.
 
-    - ``density`` is the share of pairs that are edges; ``centrality`` the mean degree centrality, which is the same number.
+    - ``density`` is the fraction of pairs that are edges; ``centrality`` the mean degree centrality, which is the same number.
     - ``connectivity`` is White and Newman's lower bound on the number of nodes whose removal disconnects the graph, as networkx
       approximates it: 0 if it is disconnected.
     - ``diameter`` is the longest shortest path; **a disconnected graph counts 1**, as in the paper's table.
     - ``max_clique`` is the size of the largest clique that a greedy search finds from every node.
-    - ``clustering`` is the mean over nodes of the share of pairs of neighbours that are joined; 0 for fewer than two.
+    - ``clustering`` is the mean over nodes of the fraction of pairs of neighbours that are joined; 0 for fewer than two.
     - ``triangles`` are counted once each.
 
     Args:

@@ -75,7 +75,7 @@ def read_models(
     Args:
         path: The file.
         kind: What the file holds; found out if not given.
-        where: Of runs, use only those with these values, such as ``{"epochs": "300"}``; see :func:`from_rows`.
+        where: Use only runs with these values, such as ``{"epochs": "300"}``; see :func:`from_rows`.
     """
     path = Path(path)
     if kind is not None and kind not in get_args(Kind):

@@ -18,7 +18,7 @@ SATURATED = 0.96
 
 @dataclass(frozen=True)
 class Subset:
-    """Chosen datasets and how well they stand for the others.
+    """Chosen datasets and how well they represent the others.
 
     Args:
         datasets: The chosen ones, by group, then in order of choice.
@@ -61,7 +61,7 @@ def representatives(
     Args:
         profiles: Complete profiles.
         labels: Group of every dataset, [d].
-        count: How many to choose; a third of the datasets if not given, and at least one per group.
+        count: Number of datasets to choose; a third of the datasets if not given, and at least one per group.
         saturated: Highest AUROC of a dataset worth choosing; ignored if only ratios are known.
 
     Differs from the paper: it chooses by hand, by the same wishes and by size; ours is an algorithm that anybody can run again.

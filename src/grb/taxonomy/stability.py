@@ -59,7 +59,7 @@ class BootstrapGroups(NamedTuple):
 
     Args:
         agreement: Adjusted Rand index of the labels with the groups of every draw, [draws].
-        together: Share of draws in which two datasets are in one group, [d, d].
+        together: Fraction of draws in which two datasets are in one group, [d, d].
     """
 
     agreement: Array
@@ -97,13 +97,13 @@ def bootstrap_groups(
 
 
 class PermutationTest(NamedTuple):
-    """A statistic of the profiles beside its distribution if perturbations had nothing to do with each other.
+    """A statistic of the profiles and its distribution if perturbations had nothing to do with each other.
 
     Args:
         observed: The statistic of the profiles.
         null_mean: Its mean over shuffled profiles.
         null_low: The smallest among them.
-        p: Share of shuffles, the profiles themselves included, with a statistic at most as large.
+        p: Fraction of shuffles, the profiles themselves included, with a statistic at most as large.
         draws: Number of shuffles.
     """
 

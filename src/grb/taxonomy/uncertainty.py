@@ -26,7 +26,7 @@ def resample(profiles: Profiles, draws: int, generator: np.random.Generator) -> 
     """
     if profiles.runs is None or profiles.paired is None:
         raise DataError("these profiles hold means only; a bootstrap needs the AUROC of every run")
-    # valid runs first; the sort is stable, so those of one seed stay at one place where the dataset is paired
+    # valid runs first; the sort is stable, so those of one seed stay at one position where the dataset is paired
     order = np.argsort(np.isnan(profiles.runs), axis=2, kind="stable")
     runs = np.take_along_axis(profiles.runs, order, axis=2)
     counts = (~np.isnan(runs)).sum(2)
@@ -71,8 +71,9 @@ def seed_study(profiles: Profiles, perturbations: Sequence[str] | None = None) -
     """Mean, population deviation and 100 std / mean over the runs of every cell.
 
     Args:
-        profiles: With runs.
-        perturbations: Which; the Frag-k among them if not given, as the paper does, since their seeds decide the fragments.
+        profiles: Profiles with runs.
+        perturbations: Perturbations to study; the Frag-k among them if not given, as in the paper, since their seeds decide
+            the fragments.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Appendix E.

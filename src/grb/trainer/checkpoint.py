@@ -73,7 +73,7 @@ def load_model_with_meta(
 
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"no model file {path}; `grb train MODEL --save FILE` writes one")
+        raise DataError(f"no model file {path}; `grb train MODEL -o FILE` writes one")
     try:
         with safe_open(path, framework="pt") as stored:
             spec = _read_spec(path, stored.metadata(), trusted)

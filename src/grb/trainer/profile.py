@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grb.dataset.partition import Split
+from grb.dataset.splits import Split
 from grb.errors import DataError
 from grb.graph import Graph
 from grb.model.base import evaluating
@@ -66,7 +66,7 @@ def fit_profile(
     the loss of the training nodes. Validation and test nodes of a single graph are seen, their labels are not.
 
     Args:
-        graph: With labels.
+        graph: Graph or collection with labels.
         split: Ids of nodes, or of graphs of a collection.
         chosen: The model and its settings.
         task: ``node`` or ``graph``.

@@ -18,12 +18,17 @@ HALO = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
 
 
 class Stepped(Protocol):
-    """What one step tells; :class:`grb.attack.Step` does."""
+    """One step of an attack, as :class:`grb.attack.base.Step`."""
 
     @property
-    def loss(self) -> float: ...
+    def loss(self) -> float:
+        """Value of the attack's loss."""
+        ...
+
     @property
-    def accuracy(self) -> float: ...
+    def accuracy(self) -> float:
+        """Fraction of targets that keep their clean label."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Gain:
 
     @property
     def points(self) -> float:
+        """Points of accuracy that the defense gains."""
         return 100 * (self.defended.mean - self.without.mean)
 
 

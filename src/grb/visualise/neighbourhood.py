@@ -54,10 +54,12 @@ class Neighbourhood:
 
     @property
     def nodes(self) -> tuple[int, ...]:
+        """All nodes shown, the target first."""
         return tuple(self.hops)
 
     @property
     def edges(self) -> tuple[Edge, ...]:
+        """All edges shown: kept, added and dropped ones."""
         return self.kept + self.added + self.dropped
 
     @property

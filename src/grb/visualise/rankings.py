@@ -40,13 +40,14 @@ class Ranking:
 
 
 def is_vanilla(name: str) -> bool:
-    """Whether a model comes without any defense, by its name.
+    """Whether a model of the catalogue comes without any defense, by its name; of third-party code that is unknown.
 
     >>> is_vanilla("gcn"), is_vanilla("gcn+ln"), is_vanilla("r-gcn"), is_vanilla("gat-jaccard")
     (True, False, False, False)
     """
     try:
-        return not ModelName.parse(name.split("(")[0]).is_defended
+        model = ModelName.parse(name.split("(")[0])
+        return not (model.is_defended or model.has_import_path)
     except GRBError:  # a submission under its own name
         return False
 

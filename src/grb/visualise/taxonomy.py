@@ -196,7 +196,7 @@ def _colourbar(figure: Figure, image: Any, axes: Axes) -> None:
     ticks = [-1.0, -0.5, 0.0, 0.5, 1.0]
     bar.set_ticks(ticks, labels=[f"{100 * 2**tick:.0f} %" for tick in ticks])
     bar.ax.tick_params(length=2, labelsize=6, pad=1)
-    bar.set_label("AUROC as a share of the unperturbed dataset's", fontsize=6.5, labelpad=1)
+    bar.set_label("AUROC as a fraction of the unperturbed dataset's", fontsize=6.5, labelpad=1)
     bar.outline.set_visible(False)
 
 

@@ -38,7 +38,7 @@ def draw_components(data: Components, groups: Sequence[str] = (), *, title: str 
     """The rows in the plane of the first two components, and below the loadings of both (Figures 3 and D.1).
 
     Args:
-        data: Of profiles, or of classical properties.
+        data: Components of profiles, or of classical properties.
         groups: Group of every row, for colour and marker.
         title: Above the figure.
     """

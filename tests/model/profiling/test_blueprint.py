@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from grb.dataset.raw import thin
+from grb.dataset.raw_arrays import sparsify
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Graph, adjacency_from_edges
 from grb.model.profiling import build_profiler, profiler
@@ -64,7 +64,7 @@ def test_sparse_features_give_the_same_logits() -> None:
     graph = path(6)
     x = torch.zeros(6, 100)
     x[torch.arange(6), torch.arange(6) * 3] = torch.arange(1.0, 7.0)
-    sparse = thin(x)
+    sparse = sparsify(x)
     assert isinstance(sparse, CSR)
     model = build_profiler(profiler("gcn", collection=False), 100, 2, pool=False)
     op = model.prepare(graph.adj)

@@ -184,7 +184,9 @@ def finished(context: AttackContext, state: SearchState) -> GraphEdit:
     if state.left > 0:
         used = int(state.threat.budget(state.clean)) - state.left
         context.note(
-            f"{used} of {used + state.left} allowed edges were changed: no other change was worth it or allowed"
+            "{used} of {budget} allowed edges were changed: no other change was worth it or allowed",
+            used=used,
+            budget=used + state.left,
         )
     return state.edit
 

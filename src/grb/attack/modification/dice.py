@@ -53,5 +53,5 @@ class DICE(Limits):
             state = Uniform()(state.only("drop"), labels, generator)
         if missing:
             dry = "edges inside a class" if missing > 0 else "pairs between classes"
-            context.note(f"{abs(missing)} changes went to the other kind: there were too few {dry}")
+            context.note(f"{{count}} changes went to the other kind: there were too few {dry}", count=abs(missing))
         return finished(context, state)

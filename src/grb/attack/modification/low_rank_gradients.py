@@ -35,7 +35,7 @@ SCALINGS = (
 )
 # pairs whose gradients are computed at once
 PAIRS_AT_ONCE = 2**16
-# factors are kept in one piece up to so many numbers, because one large product is faster than several small ones
+# factors are kept in one piece up to this number of entries, because one large product is faster than several small ones
 ONE_PIECE = 2**25
 
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from grb.graph import Adjacency
 
-# up to so many pairs, each gets a random key when some are drawn
+# up to this number of pairs, each gets a random key when some are drawn
 SHUFFLED = 2**20
-# where there are at most so many times as many pairs as are drawn, drawn ones are marked instead of sorted
+# where the pairs are at most this multiple of those drawn, drawn ones are marked instead of sorted
 MARKED = 32
 
 

@@ -42,7 +42,7 @@ class _Blocks(Limits):
     def _size(self, context: AttackContext, state: SearchState) -> int:
         size = max(self.search_space_size, 4 * state.left)
         if size > self.search_space_size:
-            context.note(f"the block was enlarged to {size} pairs, four times the budget")
+            context.note("the block was enlarged to {size} pairs, four times the budget", size=size)
         return size
 
 

@@ -130,7 +130,7 @@ class Search:
         state: The clean graph.
         size: Pairs in the block; all there are if there are no more.
         epochs: Steps.
-        resample: In so many first epochs the lower half of the block is replaced after each step.
+        resample: Number of first steps in which the lower half of the block is replaced after each step.
         rate: Step size in each epoch, for gradients of the mean loss.
         samples: Roundings that are tried at the end.
         generator: The only source of randomness.

@@ -41,7 +41,7 @@ class Pairwise:
 
 
 class Constant(Pairwise):
-    """All pairs alike: what is flipped is left to the seeded shuffle."""
+    """The same score for all pairs: what is flipped is left to the seeded shuffle."""
 
     def __call__(self, state: SearchState) -> PairScores:
         """The same score for every pair."""
@@ -56,7 +56,7 @@ class Constant(Pairwise):
 
 @dataclass(frozen=True, eq=False)
 class Labels(Pairwise):
-    """Edges inside a class and absent pairs between classes, all alike; nothing else.
+    """Edges inside a class and absent pairs between classes, with equal scores; nothing else.
 
     Args:
         labels: One per node, [n].

@@ -23,7 +23,7 @@ from grb.attack.modification.centrality import components
 from grb.attack.modification.scores import Pairwise
 from grb.graph import CSR, Adjacency, normalise
 
-# nodes up to which all eigenvalues are computed unless told otherwise
+# nodes up to which all eigenvalues are computed by default
 DENSE = 500
 # numbers in one block of columns of a polynomial
 BLOCK = 2**19

@@ -505,7 +505,7 @@
 
   // downloads
 
-  const COLUMNS = ["dataset", "scenario", "recipe", "mode", "attack", "knowledge", "defense", "accuracy", "std", "low", "high", "runs", "changed",
+  const COLUMNS = ["dataset", "scenario", "recipe", "difficulty", "attack", "knowledge", "defense", "accuracy", "std", "low", "high", "runs", "changed",
     "paper_accuracy", "paper_std", "attack_cpu_seconds"];
   function tidy(board) {
     return board.cells.map((cell) => {

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from grb.catalogue import canonical, resolve
+from grb.catalogue import resolve, spelling
 from grb.errors import DataError
 from grb.model.profiling.network import DEPTH, WIDTH, Conv, ProfilingGNN
 
@@ -75,7 +75,7 @@ def profiler(model: str, *, collection: bool, class_weights: bool = False, **cha
         class_weights: Whether the dataset asks for weighted classes.
         changes: Other values; None keeps ours.
     """
-    name = model if ":" in model else canonical("profiler", model)
+    name = spelling("profiler", model)
     known = {each.name for each in fields(ProfilingConfig)} - {"model", "options"}
     given = {key: value for key, value in changes.items() if value is not None}
     values = {**OWN.get(name, {}), **({} if collection else SINGLE), "class_weights": class_weights}

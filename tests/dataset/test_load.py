@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from grb.dataset import load_dataset, own
+from grb.dataset import load_dataset
+from grb.dataset.load import from_path
 from grb.errors import DataError
 from grb.graph.files import write_npz
 from made_collections import edge_index, random_collection
@@ -26,17 +27,17 @@ def test_a_collection_from_a_file(tmp_path) -> None:
     dataset = load_dataset(str(tmp_path / "mine.npz"))
     assert (dataset.name, dataset.task, dataset.num_items) == ("mine", "graph", 20)
     assert dataset.graph.fingerprint() == random_collection(graphs=20, seed=1, classes=2).fingerprint()
-    assert "folds" in dataset.scheme.words
+    assert "folds" in dataset.scheme.description
 
 
 def test_one_graph_from_a_file_with_and_without_its_split(tmp_path) -> None:
     given = {**arrays(), "y": np.arange(len(arrays()["x"])) % 3}
     del given["ptr"]
     write_npz(tmp_path / "mine.npz", given)
-    dataset = own.from_path(tmp_path / "mine.npz")
-    assert dataset.task == "node" and dataset.scheme.words.startswith("random")
+    dataset = from_path(tmp_path / "mine.npz")
+    assert dataset.task == "node" and dataset.scheme.description.startswith("random")
     write_npz(tmp_path / "mine.npz", {**given, "train": np.arange(5), "val": np.arange(5, 8), "test": np.arange(8, 12)})
-    dataset = own.from_path(tmp_path / "mine.npz")
+    dataset = from_path(tmp_path / "mine.npz")
     assert dataset.index_test.tolist() == [8, 9, 10, 11]
 
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
-from grb.dataset import Choices, CustomDataset, Dataset, load_dataset, own, storage
-from grb.dataset.choices import Refused, edge_facts, look, prepare
-from grb.dataset.given import Given, of_dataset
+from grb.dataset import CleaningOptions, CustomDataset, Dataset, load_dataset, storage
+from grb.dataset.cleaning import Refused, clean, edge_facts, find_problems
+from grb.dataset.load import read_raw
+from grb.dataset.raw_arrays import RawArrays, from_dataset
 from grb.dataset.report import refused, report
 from grb.errors import DataError, UnknownName
 from grb.graph.files import write_npz
@@ -25,7 +26,7 @@ LISTED = [*RING, (12, 13), (13, 12), (12, 13), (3, 3), (13, 14)]
 PARTS = {"train": np.array([0, 1]), "val": np.array([2]), "test": np.array([3])}
 
 
-def arrays(**changes) -> Given:
+def arrays(**changes) -> RawArrays:
     basis = {
         "name": "made",
         "n": 16,
@@ -33,7 +34,11 @@ def arrays(**changes) -> Given:
         "y": np.arange(16) % 2,
         "x": np.arange(32, dtype=np.float32).reshape(16, 2),
     }
-    return Given(**{**basis, **changes})
+    return RawArrays(**{**basis, **changes})
+
+
+def cleaned_dataset(raw: RawArrays, options: CleaningOptions | None = None) -> Dataset:
+    return Dataset.from_raw(clean(raw, options).arrays)
 
 
 def test_the_edges_are_counted_as_they_are_listed() -> None:
@@ -41,8 +46,8 @@ def test_the_edges_are_counted_as_they_are_listed() -> None:
 
 
 def test_defaults_mend_and_tell() -> None:
-    made = prepare(arrays())
-    dataset = made.dataset
+    made = clean(arrays())
+    dataset = Dataset.from_raw(made.arrays)
     assert (dataset.num_nodes, dataset.num_edges) == (16, 14)
     assert [(problem.option, problem.count, problem.choice) for problem in made.problems] == [
         ("loops", 1, "drop"),
@@ -69,7 +74,7 @@ def test_defaults_mend_and_tell() -> None:
     ],
 )
 def test_other_choices_make_other_graphs(choice: str, value: str, nodes: int, edges: int) -> None:
-    dataset = prepare(arrays(), Choices(**{choice: value})).dataset  # type: ignore[arg-type]
+    dataset = cleaned_dataset(arrays(), CleaningOptions(**{choice: value}))  # type: ignore[arg-type]
     assert (dataset.num_nodes, dataset.num_edges) == (nodes, edges)
 
 
@@ -77,7 +82,7 @@ def test_the_largest_component_keeps_rows_and_parts_together() -> None:
     """Components of 4 and 12 nodes: what stays is renumbered from 4 on."""
     edges = np.array([(0, 1), (1, 2), (2, 3), *((u + 4, v + 4) for u, v in RING)]).T
     split = {"train": np.array([0, 4, 5]), "val": np.array([6]), "test": np.array([1, 7, 15])}
-    dataset = prepare(arrays(edges=edges, split=split), Choices(components="largest")).dataset
+    dataset = cleaned_dataset(arrays(edges=edges, splits=[split]), CleaningOptions(components="largest"))
     assert dataset.features[:, 0].tolist() == [2.0 * (4 + i) for i in range(12)]
     assert dataset.index_train.tolist() == [0, 1] and dataset.index_test.tolist() == [3, 11]
 
@@ -85,19 +90,19 @@ def test_the_largest_component_keeps_rows_and_parts_together() -> None:
 @pytest.mark.parametrize("option", ["loops", "duplicates", "directed", "components"])
 def test_a_choice_may_be_to_refuse(option: str) -> None:
     with pytest.raises(Refused, match=f"which {option}=refuse refuses; .* would go on"):
-        prepare(arrays(), Choices(**{option: "refuse"}))  # type: ignore[arg-type]
+        clean(arrays(), CleaningOptions(**{option: "refuse"}))  # type: ignore[arg-type]
 
 
 def test_weights_are_kept_dropped_or_refused() -> None:
     weighted = arrays(weights=np.linspace(0.5, 2, 17))
-    kept = prepare(weighted).dataset.graph.adj
+    kept = cleaned_dataset(weighted).graph.adj
     assert kept.values is not None and float(kept.values.max()) == 2.0
     # of the two entries of (12, 13) the larger stays: places 12 and 14 of the list
     at = (kept.keys == 12 * 16 + 13).nonzero().item()
     assert float(kept.values[at]) == pytest.approx(np.linspace(0.5, 2, 17)[14])
-    assert prepare(weighted, Choices(weights="drop")).dataset.graph.adj.values is None
+    assert cleaned_dataset(weighted, CleaningOptions(weights="drop")).graph.adj.values is None
     with pytest.raises(Refused, match="17 edges with weights other than one"):
-        prepare(weighted, Choices(weights="refuse"))
+        clean(weighted, CleaningOptions(weights="refuse"))
 
 
 def test_missing_features_are_refused_or_filled() -> None:
@@ -105,11 +110,11 @@ def test_missing_features_are_refused_or_filled() -> None:
     x[3, 0], x[5, 1] = np.nan, np.inf
     holes = arrays(x=x)
     with pytest.raises(Refused, match="2 feature values NaN or infinite, which missing=refuse refuses; zero or mean"):
-        prepare(holes)
-    assert refused(holes, Choices()).input["missing_features"] == 2 and not refused(holes, Choices()).ok
-    zero = prepare(holes, Choices(missing="zero")).dataset.features
+        clean(holes)
+    assert refused(holes, CleaningOptions()).input["missing_features"] == 2 and not refused(holes, CleaningOptions()).ok
+    zero = cleaned_dataset(holes, CleaningOptions(missing="zero")).features
     assert (zero[3, 0], zero[5, 1], zero[4, 0]) == (0, 0, 8)
-    mean = prepare(holes, Choices(missing="mean")).dataset.features
+    mean = cleaned_dataset(holes, CleaningOptions(missing="mean")).features
     assert float(mean[3, 0]) == pytest.approx(np.delete(x[:, 0], 3).mean())
     assert float(mean[5, 1]) == pytest.approx(np.delete(x[:, 1], 5).mean())
 
@@ -117,22 +122,23 @@ def test_missing_features_are_refused_or_filled() -> None:
 def test_no_features_become_a_constant_and_hidden_labels_stay_out_of_the_split() -> None:
     y = np.arange(16) % 2
     y[[0, 7]] = -1
-    made = prepare(arrays(x=None, y=y))
-    assert made.dataset.features.tolist() == [[1.0]] * 16
-    used = torch.cat([made.dataset.index_train, made.dataset.index_val, made.dataset.index_test])
+    made = clean(arrays(x=None, y=y))
+    dataset = Dataset.from_raw(made.arrays)
+    assert dataset.features.tolist() == [[1.0]] * 16
+    used = torch.cat([dataset.index_train, dataset.index_val, dataset.index_test])
     assert sorted(used.tolist()) == [i for i in range(16) if i not in (0, 7)]
     assert {"no features", "2 nodes without a label"} <= {problem.what for problem in made.problems}
 
 
 def test_normalised_features_declare_their_range() -> None:
-    dataset = prepare(arrays(), Choices(feat_norm="arctan")).dataset
+    dataset = cleaned_dataset(arrays(), CleaningOptions(feat_norm="arctan"))
     assert -1 < dataset.feature_range[0] < dataset.feature_range[1] < 1
-    assert prepare(arrays()).dataset.feature_range == (0.0, 31.0)
+    assert cleaned_dataset(arrays()).feature_range == (0.0, 31.0)
 
 
 def test_an_unknown_choice_names_those_that_there_are() -> None:
     with pytest.raises(UnknownName, match="no components 'biggest'.*Allowed: keep, largest, refuse"):
-        Choices(components="biggest")  # type: ignore[arg-type]
+        CleaningOptions(components="biggest")  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="no split 'hard'.*Allowed: own, difficulty"):
         load_dataset("synth-tiny", split="hard")  # type: ignore[arg-type]
 
@@ -156,13 +162,13 @@ def test_counts_agree_with_networkx(made) -> None:
     assert found["duplicates"] == len(listed) - found["self_loops"] - directed.number_of_edges()
     assert found["pairs"] == plain.number_of_edges()
     assert found["one_way"] == sum(not directed.has_edge(v, u) for u, v in directed.edges)
-    problems = look(arrays(n=n, edges=edges, y=np.zeros(n, dtype=np.int64), x=None), Choices())
+    problems = find_problems(arrays(n=n, edges=edges, y=np.zeros(n, dtype=np.int64), x=None), CleaningOptions())
     parts = [problem.count + 1 for problem in problems if problem.option == "components"] or [1]
     assert parts == [nx.number_connected_components(plain)]
 
 
 def test_the_report_has_every_fact() -> None:
-    found = report(prepare(arrays(classes=["even", "odd"])))
+    found = report(clean(arrays(classes=["even", "odd"])))
     facts = found.facts
     assert facts["nodes"] == 16 and facts["edges"] == 14 and facts["components"] == 3
     assert (facts["largest_component"], facts["isolated_nodes"], facts["feature_range"]) == (12, 1, [0.0, 31.0])
@@ -177,10 +183,10 @@ def test_warnings_name_what_has_no_remedy() -> None:
     x = np.ones((16, 2), dtype=np.float32)
     x[:, 1] = np.arange(16) * 100
     split = {"train": np.array([0, 2]), "val": np.array([4]), "test": np.array([1, 3])}
-    told = " | ".join(report(prepare(arrays(x=x, split=split))).warnings)
+    told = " | ".join(report(clean(arrays(x=x, splits=[split]))).warnings)
     assert "no training node has class 1" in told and "1 of 2 features are the same for all nodes" in told
     assert "features reach from 0 to 1500, far for the step" in told
-    alike = " | ".join(report(prepare(arrays(y=np.zeros(16, dtype=np.int64), weights=np.zeros(17)))).warnings)
+    alike = " | ".join(report(clean(arrays(y=np.zeros(16, dtype=np.int64), weights=np.zeros(17)))).warnings)
     assert "one class only" in alike and "17 listed edges have weight 0" in alike
 
 
@@ -198,7 +204,7 @@ def test_any_dataset_gets_the_difficulties() -> None:
 
 
 def test_a_dataset_goes_to_disk_and_back(tmp_path) -> None:
-    made = prepare(arrays(), Choices(components="largest")).dataset
+    made = cleaned_dataset(arrays(), CleaningOptions(components="largest"))
     storage.save(made, tmp_path / "clean")
     back = load_dataset(str(tmp_path / "clean"))
     assert back.graph.fingerprint() == made.graph.fingerprint()
@@ -223,42 +229,42 @@ def test_a_directory_without_a_split_and_with_directed_edges(tmp_path) -> None:
     assert "12 of 12 edges listed in one direction only: directed=symmetrise" in dataset.notes
     write_npz(tmp_path / "adj.npz", {**csr, "indptr": csr["indptr"][:-1]})
     with pytest.raises(DataError, match="is no square CSR matrix"):
-        own.given(tmp_path)
+        read_raw(tmp_path)
 
 
 def test_paths_that_are_nothing(tmp_path) -> None:
     with pytest.raises(DataError, match="does not exist; a folder with edges.csv or adj.npz"):
-        own.given(tmp_path / "none")
+        read_raw(tmp_path / "none")
     with pytest.raises(DataError, match="neither edges.csv nor adj.npz"):
         load_dataset(str(tmp_path))
     write_npz(tmp_path / "a.npz", {"edge_index": np.array(RING).T, "y": np.zeros(12, dtype=np.int64)})
     with pytest.raises(DataError, match="dangling is about text files"):
-        own.given(tmp_path / "a.npz", dangling="drop")
+        read_raw(tmp_path / "a.npz", dangling="drop")
 
 
 def test_a_collection_keeps_its_graphs_and_their_splits() -> None:
     graphs = tiny_graphs()
-    found = prepare(of_dataset(graphs))
-    assert found.dataset.scheme is graphs.scheme and found.problems == ()
-    assert found.dataset.graph.fingerprint() == graphs.graph.fingerprint()
+    found = clean(from_dataset(graphs))
+    assert Dataset.from_raw(found.arrays).scheme is graphs.scheme and found.problems == ()
+    assert Dataset.from_raw(found.arrays).graph.fingerprint() == graphs.graph.fingerprint()
     facts = report(found).facts
     assert (facts["task"], facts["graphs"]) == ("classify graphs", 40)
     sizes = np.array([4] * 4)
-    nodes = prepare(arrays(edges=np.array([[0, 4], [1, 5]]), sizes=sizes, split=PARTS)).dataset
+    nodes = cleaned_dataset(arrays(edges=np.array([[0, 4], [1, 5]]), sizes=sizes, splits=[PARTS]))
     assert nodes.task == "node" and nodes.index_test.tolist() == [3]
     with pytest.raises(DataError, match="an edge joins two graphs"):
-        prepare(arrays(edges=np.array([[0], [5]]), sizes=sizes, split=PARTS))
+        clean(arrays(edges=np.array([[0], [5]]), sizes=sizes, splits=[PARTS]))
 
 
 def test_a_collection_has_no_difficulties() -> None:
     many = arrays(sizes=np.array([12, 4]), y=np.array([0, 1]))
     with pytest.raises(DataError, match="this is a collection of graphs"):
-        prepare(many, Choices(split="difficulty"))
+        clean(many, CleaningOptions(split="difficulty"))
 
 
 def test_a_loaded_dataset_is_given_as_it_is() -> None:
     tiny = load_dataset("synth-tiny")
-    again = prepare(of_dataset(tiny)).dataset
+    again = cleaned_dataset(from_dataset(tiny))
     assert again.graph.fingerprint() == tiny.graph.fingerprint()
     assert {part: len(ids) for part, ids in again.split.test.items()} == {
         part: len(ids) for part, ids in tiny.split.test.items()
@@ -284,7 +290,7 @@ def test_a_file_of_arrays_is_reported_as_it_is_loaded(tmp_path, weighted: bool) 
     if weighted:
         arrays["edge_weight"] = np.linspace(0.5, 1, 30, dtype=np.float32)
     np.savez(tmp_path / "mine.npz", **arrays)
-    loaded, shown = load_dataset(str(tmp_path / "mine.npz")), prepare(own.given(tmp_path / "mine.npz")).dataset
+    loaded, shown = load_dataset(str(tmp_path / "mine.npz")), cleaned_dataset(read_raw(tmp_path / "mine.npz"))
     assert loaded.fingerprint() == shown.fingerprint()
     assert {part: ids.tolist() for part, ids in loaded.split.test.items()} == {
         part: ids.tolist() for part, ids in shown.split.test.items()

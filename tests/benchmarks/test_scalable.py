@@ -5,10 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.scalable import SIZES, named_graph, scale_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grb.dataset.scalable import SIZES, named_graph, scale_graph
 from grb.dataset.synthetic import Arrays, fingerprint
 from grb.errors import DataError, UnknownName
 

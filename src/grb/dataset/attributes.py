@@ -1,4 +1,4 @@
-"""The parts of a dataset under the names that the GRB papers use: matrices, counts, ids and masks."""
+"""The attributes of a dataset under the names that the GRB papers use: matrices, counts, ids and masks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from grb.dataset.partition import Split, difficulty
+from grb.dataset.registry import check_difficulty
+from grb.dataset.splits import Split
 from grb.errors import DataError
 from grb.graph import CSR, Graph, convert
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class Parts:
+class DatasetAttributes:
     """What :class:`~grb.dataset.Dataset` shows of its graph and its split."""
 
     name: str
@@ -26,7 +27,7 @@ class Parts:
 
     @cached_property
     def adj(self) -> csr_matrix:
-        """The adjacency as a scipy CSR matrix with memory of its own."""
+        """The adjacency as a scipy CSR matrix, copied."""
         return convert.to_scipy(self.graph.adj)
 
     @property
@@ -37,18 +38,22 @@ class Parts:
 
     @property
     def labels(self) -> Tensor:
+        """Classes of nodes (of graphs where graphs are classified), or a 0/1 matrix."""
         return cast(Tensor, self.graph.y)
 
     @property
     def num_nodes(self) -> int:
+        """Number of nodes."""
         return self.graph.n
 
     @property
     def num_edges(self) -> int:
+        """Number of undirected edges."""
         return self.graph.num_edges
 
     @property
     def num_features(self) -> int:
+        """Number of feature columns."""
         return self.graph.num_features
 
     @property
@@ -67,56 +72,68 @@ class Parts:
 
     @property
     def index_train(self) -> Tensor:
+        """Ids of the training nodes."""
         return self.split.train
 
     @property
     def index_val(self) -> Tensor:
+        """Ids of the validation nodes."""
         return self.split.val
 
     @property
     def index_test(self) -> Tensor:
+        """Ids of the test nodes of this dataset's difficulty."""
         return self.test_ids(self.mode)
 
     def test_ids(self, mode: str) -> Tensor:
         """Ids of the test nodes of a difficulty."""
-        if difficulty(mode) not in self.split.test:
+        if check_difficulty(mode) not in self.split.test:
             raise DataError(f"dataset '{self.name}' has no {mode} test set; it has {', '.join(self.split.test)}")
         return self.split.test[mode]
 
     @property
     def index_test_easy(self) -> Tensor:
+        """Ids of the easy test nodes."""
         return self.test_ids("easy")
 
     @property
     def index_test_medium(self) -> Tensor:
+        """Ids of the medium test nodes."""
         return self.test_ids("medium")
 
     @property
     def index_test_hard(self) -> Tensor:
+        """Ids of the hard test nodes."""
         return self.test_ids("hard")
 
     @property
     def train_mask(self) -> Tensor:
+        """Boolean mask of the training nodes."""
         return self._mask(self.index_train)
 
     @property
     def val_mask(self) -> Tensor:
+        """Boolean mask of the validation nodes."""
         return self._mask(self.index_val)
 
     @property
     def test_mask(self) -> Tensor:
+        """Boolean mask of the test nodes of this dataset's difficulty."""
         return self._mask(self.index_test)
 
     @property
     def num_train(self) -> int:
+        """Number of training nodes."""
         return len(self.index_train)
 
     @property
     def num_val(self) -> int:
+        """Number of validation nodes."""
         return len(self.index_val)
 
     @property
     def num_test(self) -> int:
+        """Number of test nodes of this dataset's difficulty."""
         return len(self.index_test)
 
     def _mask(self, ids: Tensor) -> Tensor:

@@ -1,0 +1,251 @@
+"""The gate: whatever enters a store or is about to count passes here, on every way in.
+
+=====================  ==================================================================================================
+way in                 what is checked
+=====================  ==================================================================================================
+submit check, add      :func:`snapshot` (bytes read once), card, :func:`check_edit` or :func:`check_model_params`
+store copy (merge)     :func:`admit` of every record, artefacts by sha256; code only with ``trust_code``
+store verify           :func:`check_schema` of every record, then what it derives; nothing that it names is imported
+store verify --rerun   :func:`admit` of every record that is computed again; code only with ``trust_code``
+Dask results           :func:`admit` of every record, artefacts by sha256
+any read of a record   :func:`check_schema`
+before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`
+plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
+=====================  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grb import serial
+from grb.atomic import size_of
+from grb.entries import entries
+from grb.errors import DataError, IntegrityError
+from grb.evaluator.measurement import Measurement
+from grb.names import is_import_path
+from grb.pipeline.job import Job
+from grb.pipeline.record import SUBMISSION, Record
+from grb.pipeline.study import StudyInfo
+from grb.serial import Count
+
+if TYPE_CHECKING:
+    from grb.dataset import Dataset
+    from grb.graph import GraphEdit
+
+# a record of ours is a few levels deep and has threads as machines do
+MAX_DEPTH = 32
+MAX_VALUES = 2_000_000
+MAX_THREADS = 1024
+MAX_SEED = 2**63 - 1
+MAX_NAME = 2_000
+# layers, hops, heads and the like; parameters that are sizes are limited by the weights in the file
+MAX_REPEATS = 100
+WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours"})
+MAX_ARTEFACT = 2**30
+_CODE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_DEVICE = re.compile(r"cpu|cuda|mps|xpu")
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What the record of a fit holds."""
+
+    parameters: Count
+    epochs: Count = 0
+    best_epoch: int = 0
+    val_score: float | None = None
+    stopped: str = ""
+    settings: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    card: Mapping[str, Any] | None = None
+    model: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class AttackOutcome:
+    """What the record of an attack holds."""
+
+    budget: Mapping[str, float]
+    steps: Count
+    notes: tuple[str, ...]
+    seconds: float
+    cpu_seconds: float
+    planned_steps: Count = 1
+    loss: tuple[float, ...] = ()
+    kept: tuple[float, ...] = ()
+    card: Mapping[str, Any] | None = None
+
+
+def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record:
+    """Refuse a record that does not hold what its kind holds: fields, types, sizes, depth, threads.
+
+    Args:
+        record: The record.
+        shared: What was read before, where there are many (:meth:`grb.evaluator.measurement.Measurement.from_dict`).
+    """
+    job = record.job
+    try:
+        _check_job(job)
+        _check_size([record.result, record.measurement, record.provenance, job.plain()])
+        if job.kind == "score":
+            Measurement.from_dict(record.measurement, shared)
+        elif job.kind == "profile":
+            from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
+
+            ProfileMeasurement.from_dict(record.measurement)
+        elif job.kind == "study":
+            StudyInfo.from_dict(record.result)
+        elif job.kind == "fit":
+            serial.from_dict(FitResult, record.result, "the result of a fit")
+        else:
+            serial.from_dict(AttackOutcome, record.result, "the result of an attack")
+        for name in ("seconds", "cpu_seconds", "peak_megabytes"):
+            value = record.provenance.get(name, 0.0)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise DataError(f"{name} is {str(value)[:40]}, but a finite number of at least 0 is needed")
+    except DataError as error:
+        raise IntegrityError(
+            f"record {record.key[:12]} is not what grb writes: {error}; remove it and run again"
+        ) from None
+    return record
+
+
+def _check_job(job: Job) -> None:
+    if not 1 <= job.threads <= MAX_THREADS:
+        raise DataError(f"it asks for {job.threads} threads, but 1 to {MAX_THREADS} are possible")
+    if not 0 <= job.seed <= MAX_SEED or job.version < 1:
+        raise DataError(f"its seed is {job.seed} and its version {job.version}")
+    if not _DEVICE.fullmatch(job.device):
+        raise DataError(f"its device is '{job.device[:20]}'")
+    for name in (job.data.dataset, job.spec.name, *(spec.name for spec in job.data.perturbations)):
+        if len(name) > MAX_NAME:
+            raise DataError(f"it names something with {len(name)} characters")
+
+
+def _check_size(value: Any) -> None:
+    """Refuse what is nested deeper or holds more values than any record of ours; without recursion."""
+    stack, count = [(value, 0)], 0
+    while stack:
+        item, depth = stack.pop()
+        count += 1
+        if depth > MAX_DEPTH or count > MAX_VALUES:
+            raise DataError(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
+        if isinstance(item, Mapping):
+            stack += [(each, depth + 1) for each in item.values()]
+        elif isinstance(item, list | tuple):
+            stack += [(each, depth + 1) for each in item]
+
+
+def named_code(job: Job) -> list[str]:
+    """All code that a job names anywhere: dataset, chain, method, metrics, parameters at any depth.
+
+    A name of the catalogue is not code. An import path is, also one into grb: any function of any package can be named.
+    """
+    catalogued = {
+        entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
+    }
+    found = []
+    stack: list[Any] = [job.plain()["data"], job.spec.plain(), dict(job.extra)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            stack += item.values()
+        elif isinstance(item, list | tuple):
+            stack += item
+        elif isinstance(item, str):
+            parts = item.split("+")
+            found += [part for part in parts if _CODE.fullmatch(part) and part not in catalogued]
+    for kind, name in (("dataset", job.data.dataset), ("model", job.spec.name), ("attack", job.spec.name)):
+        known = entries(kind).get(name)  # a plug-in's name leads to the plug-in
+        if known is not None and not known.target.startswith("grb."):
+            found.append(known.target)
+    return sorted(set(found))
+
+
+def admit(record: Record, *, trust_code: bool = False) -> Record:
+    """Let a record in that may come from anywhere.
+
+    Args:
+        record: As it was read; its bytes were compared with its key and hash.
+        trust_code: Whether it may name code; any function of any installed package can be named.
+    """
+    check_schema(record)
+    code = [] if trust_code else named_code(record.job)
+    if code:
+        raise IntegrityError(
+            f"record {record.key[:12]} names code '{code[0][:60]}' instead of a catalogued method; it is used only if you "
+            "trust it (trust_code, --trust-code)"
+        )
+    path = record.job.data.dataset
+    if not trust_code and ("/" in path or "\\" in path) and not is_import_path(path):
+        raise IntegrityError(
+            f"record {record.key[:12]} names the file '{path[:60]}' as its dataset; it is read only if you trust it "
+            "(trust_code, --trust-code)"
+        )
+    return record
+
+
+# artefacts
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A file as it was read: nobody else can change what is checked and used from now on."""
+
+    path: Path
+    data: bytes
+    sha256: str
+
+
+@contextmanager
+def snapshot(path: str | Path) -> Iterator[Snapshot]:
+    """Read a file once; checks and use see the same bytes, in a private copy that ends with the context."""
+    source = Path(path)
+    try:
+        size = size_of(source)
+        if size > MAX_ARTEFACT:
+            raise DataError(f"{source} has more than {MAX_ARTEFACT} bytes, which no submission needs")
+        with source.open("rb") as stream:
+            data = stream.read(MAX_ARTEFACT + 1)
+    except OSError as error:
+        raise DataError(f"cannot read {source}: {error.strerror}; check the path") from None
+    with tempfile.TemporaryDirectory(prefix="grb-gate-") as folder:
+        copy = Path(folder) / source.name
+        copy.write_bytes(data)
+        yield Snapshot(copy, data, hashlib.sha256(data).hexdigest())
+
+
+def check_edit(edit: GraphEdit, job: Job, dataset: Dataset) -> dict[str, float]:
+    """Count an edit against the threat model of the attack job that made it; the budget it uses.
+
+    The threat model is read from the job's values, so that no method has ever held this object.
+    """
+    from grb.threat import threat_from_dict
+
+    threat = threat_from_dict(dict(job.extra["threat"]))
+    targets = dataset.test_ids(job.mode or "full")
+    return {name: float(value) for name, value in threat.check(dataset.graph, edit, targets).items()}
+
+
+def check_model_params(params: Mapping[str, Any], what: object) -> None:
+    """Refuse a submitted model that repeats something very often: that costs time which no weight pays for."""
+    for key, value in params.items():
+        count = len(value) if isinstance(value, list | tuple) else value
+        if isinstance(count, int) and count > MAX_REPEATS and (count is not value or key not in WIDTHS):
+            found = f"{count} numbers as {key}" if count is not value else f"{key}={count}"
+            raise DataError(f"{what} asks for {found}, but at most {MAX_REPEATS} are allowed in a submission")
+
+
+def is_submitted(record: Record) -> bool:
+    """Whether a record's artefact was sent by somebody instead of computed."""
+    return record.job.spec.name == SUBMISSION
