@@ -108,10 +108,11 @@ def attacked(study: Study) -> Job:
         (lambda values: values["measurement"].update(metric="micro-f1"), "of the same kind says"),
         (lambda values: values["measurement"].update(objective="poisoning"), "objective"),
         (lambda values: values["measurement"].update(outcomes={}), "its job is of difficulty"),
-        (lambda values: values.update(measurement=None), "holds a measurement"),
+        (lambda values: values.update(measurement=None), "this is not a measurement"),
         (lambda values: values["result"].update(accuracy=1), "holds a measurement and nothing else"),
         (lambda values: values["measurement"].pop("metric"), "not what a score gives"),
-        (lambda values: outcome(values).update(changed="much"), "not what a score gives"),
+        (lambda values: values["measurement"].pop("defense"), "this is not a measurement"),
+        (lambda values: outcome(values).update(changed="much"), "this is not an outcome"),
     ],
 )
 def test_a_forged_score_is_found_by_reading(

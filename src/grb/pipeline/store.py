@@ -16,7 +16,6 @@ from typing import Any
 
 from grb.atomic import write_atomic
 from grb.errors import DataError, IntegrityError
-from grb.pipeline import gate
 from grb.pipeline.job import Job
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, SUFFIXES, Record, checked_key, is_key, json_bytes
 
@@ -128,6 +127,8 @@ class Store:
             data: Content of its file.
             trust_code: Whether it may name code.
         """
+        from grb.pipeline import gate  # records are read without what it imports
+
         path = self.record_path(key)
         record = gate.admit(Record.from_json(data, key=key, source=path), trust_code=trust_code)
         for name in record.objects:
@@ -268,12 +269,15 @@ class Store:
     # maintenance
 
     def verify(self, *, on_record: Callable[[str], object] | None = None) -> list[Problem]:
-        """Check that every record is readable and of its key, every artefact has the right bytes, every input is present,
-        and that nothing contradicts what it was made of (:mod:`grb.pipeline.derived`).
+        """Check every record: its key and hash, its artefacts and inputs, its fields, and what it derives.
+
+        The fields are those of its kind (:func:`grb.pipeline.gate.check_schema`), and nothing may contradict what it was made
+        of (:mod:`grb.pipeline.derived`). Nothing that a record names is imported.
 
         Args:
             on_record: Called with the key of every record that has been checked.
         """
+        from grb.pipeline import gate
         from grb.pipeline.derived import DerivedChecks
 
         problems: list[Problem] = []
@@ -282,13 +286,13 @@ class Store:
         shared: dict[Any, Any] = {}
         for key in keys:
             try:
-                record = gate.check_schema(self.read(key), shared)
+                record = self.read(key)
                 for name in record.objects:
                     self.checked(record, name)
                 for needed in record.job.needs:
                     if needed not in known:
                         problems.append(Problem(key, f"its input {needed[:12]} is not in the store"))
-                problems += [Problem(key, message) for message in checks.check(record)]
+                problems += [Problem(key, message) for message in checks.check(gate.check_schema(record, shared))]
             except (IntegrityError, DataError) as error:
                 problems.append(Problem(key, str(error)))
             if on_record is not None:
