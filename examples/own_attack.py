@@ -1,4 +1,4 @@
-"""An attack of your own: a function from what an attacker sees to an edit. What it may do is not for it to say."""
+"""A custom attack: a function from what an attacker sees to an edit. What it may do is not for it to say."""
 
 from __future__ import annotations
 

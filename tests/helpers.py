@@ -19,7 +19,7 @@ def find_dataset(relative: str) -> Path | None:
 
 needs_grb_cora = pytest.mark.skipif(
     find_dataset("GRB/grb-cora") is None,
-    reason="needs the true grb-cora: no root of GRB_DATA holds GRB/grb-cora",
+    reason="needs the original grb-cora: no root of GRB_DATA holds GRB/grb-cora",
 )
 
 needs_kddcup = pytest.mark.skipif(

@@ -48,7 +48,7 @@ def test_it_keeps_the_rules(environment: dict[str, str], name: str) -> None:
 
 def test_a_model_of_it_is_trained_and_attacked(environment: dict[str, str], tmp_path: Path) -> None:
     model = tmp_path / "mean.safetensors"
-    trained = grb(environment, "train", "mean", "--dataset", "synth-tiny", "--epochs", 20, "--save", model)
+    trained = grb(environment, "train", "mean", "--dataset", "synth-tiny", "--param", "epochs=20", "-o", model)
     assert trained.returncode == 0, trained.stderr
     script = """
 import sys, grb

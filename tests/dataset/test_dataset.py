@@ -1,4 +1,4 @@
-"""Datasets: statistics of the true grb-cora, own graphs, splits, and what is refused."""
+"""Datasets: statistics of the original grb-cora, own graphs, splits, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed records of the studies on the true grb-cora say what the documentation says."""
+"""The committed records of the studies on the original grb-cora say what the documentation says."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def test_files_that_are_no_recipes(tmp_path: Path) -> None:
 def test_an_unknown_name_gets_the_nearest_one() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'grb-cora'"):
         read_recipe("grb-corra")
-    with pytest.raises(UnknownName, match="A file of your own ends in .yaml"):
+    with pytest.raises(UnknownName, match="A custom recipe is a file that ends in .yaml"):
         read_recipe("../../etc/passwd")
 
 

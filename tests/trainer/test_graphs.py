@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_refused_in_words(dataset: Dataset) -> None:
         grb.evaluate(model, dataset)
     with pytest.raises(DataError, match="classifies nodes, but 'tiny-graphs' has graphs"):
         grb.run_attack("fga", model, dataset)
-    with pytest.raises(DataError, match="must all be at least 1"):
+    with pytest.raises(DataError, match="a whole number of at least 1 is needed"):
         build_defense("gcn-pool", dataset.name, epochs=0).fit(dataset.defender_view(), seed=0)
     with pytest.raises(grb.errors.GRBError, match="became nan"):
         broken = Graph(dataset.graph.adj, dataset.graph.x * 1e38, dataset.graph.y, dataset.graph.ptr)  # type: ignore[operator]

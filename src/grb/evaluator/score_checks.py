@@ -25,7 +25,7 @@ class Flag:
     """One warning.
 
     Args:
-        name: Of the check, such as ``zero-gradient``.
+        name: Name of the check, such as ``zero-gradient``.
         sentence: What was measured, what is allowed, what to do.
         numbers: What was measured.
     """

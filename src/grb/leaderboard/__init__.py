@@ -1,4 +1,4 @@
-"""Boards for people: tables for a terminal, one self-contained HTML page, CSV, JSON and Markdown."""
+"""Boards to read: tables for a terminal, one self-contained HTML page, CSV, JSON and Markdown."""
 
 from __future__ import annotations
 

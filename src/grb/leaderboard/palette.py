@@ -1,4 +1,4 @@
-"""Colours of the heat map: told apart in every kind of colour vision, letters always readable on them."""
+"""Colours of the heat map: distinguishable in every kind of colour vision, letters always readable on them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class DataRef:
 
     Args:
         dataset: Catalogue name or ``package.module:function``.
-        fingerprint: Of the dataset as it was planned; a worker that loads another one refuses.
+        fingerprint: Fingerprint of the dataset as it was planned; a worker that loads another one refuses.
         chain: Keys of attack jobs whose edits are applied, and perturbations, in this order.
         data_dir: Where the files were found if not on the usual path; not part of the key.
         split: Which of the dataset's splits or folds; None for a dataset with one split.
@@ -84,10 +84,10 @@ class Job:
         method: The built method with every preset filled in, as plain values; only hashed, never interpreted.
         inputs: Keys of other jobs by role: ``model`` of a score, ``surrogate`` of an attack.
         mode: Difficulty of the targets.
-        seed: Of all randomness.
-        threads: Of torch, because results depend on it in the last bits.
+        seed: Random seed.
+        threads: Number of torch threads, because results depend on it in the last bits.
         device: Kind of device, ``cpu`` or ``cuda``.
-        version: Of the method; raised when its numbers change.
+        version: Version of the method; raised when its numbers change.
         extra: Threat model and knowledge of an attack.
         title: What it does, for progress; not part of the key.
         study: Name of the study that asks for it; not part of the key.

@@ -37,7 +37,7 @@ class Recipe:
         name: Short name, by default the file's.
         dataset: What is attacked.
         scenario: ``injection``, ``modification`` or ``corruption``, whose attacks are perturbations of the taxonomy.
-        title: One line for people.
+        title: One human-readable line.
         defenses: Victims; GCN and MLP join if they are missing.
         attacks: Run on each surrogate and scored on every victim (transfer).
         white_box: Attacks that are also run on every victim itself.
@@ -48,7 +48,7 @@ class Recipe:
         victims: Trainings of each victim (1 in the paper).
         seed: First seed.
         training: Changes for every training, e.g. ``epochs``.
-        iterations: Of every iterative attack, if not the paper's.
+        iterations: Number of iterations of every iterative attack, if not the paper's.
         threat: Changes of the paper's limits, e.g. ``nodes``.
         sweep: Limits that are varied one at a time, e.g. ``nodes: [10, 20, 40]``; every value has a board of its own.
         objective: ``evasion`` (victims are trained before the attack) or ``poisoning`` (on the attacked graph).
@@ -187,7 +187,10 @@ def _text(source: str | Path) -> tuple[str, str]:
     name = str(source)
     if name not in recipe_names():
         raise UnknownName(
-            "recipe", name, recipe_names(), advice="A file of your own ends in .yaml; `grb ls recipes` shows ours."
+            "recipe",
+            name,
+            recipe_names(),
+            advice="A custom recipe is a file that ends in .yaml; `grb ls recipes` shows ours.",
         )
     return resources.files("grb").joinpath("pipeline").joinpath("recipes").joinpath(f"{name}.yaml").read_text(
         "utf-8"

@@ -46,7 +46,7 @@ class Checked:
 
     Args:
         card: What its authors say.
-        sha256: Of the file.
+        sha256: sha256 of the file.
         data: Its bytes as they enter the store.
         job: Under which job they do.
         result: What was counted.
@@ -84,7 +84,7 @@ def check(
         card: Beside it.
         dataset: The one that the card names.
         threat: The limits of an attack; of several the first that it keeps is recorded, so the narrowest comes first.
-        limits: Of the process in which a defense is run, which loads the dataset by its name; without any it is run in
+        limits: Limits of the process in which a defense is run, which loads the dataset by its name; without any it is run in
             this process, for which its authors should be known.
         data_dir: Where that process looks for the dataset first.
     """

@@ -22,6 +22,7 @@ from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
+from grb.entries import entries
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.blind import Decisions, Question, check_answers
 from grb.evaluator.sanity_checks import check_model
@@ -281,7 +282,7 @@ class Worker:
             record = self.store.read(key)
             # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
             name = record.job.spec.name
-            trusted = None if name in NOT_COMPUTED else ModelName.parse(name).architecture
+            trusted = None if name in NOT_COMPUTED else _trusted_code(ModelName.parse(name))
             model = load_model(self.store.checked(record, "weights"), trusted=trusted)
             if name in NOT_COMPUTED:
                 check_model_params(model.params, f"the model of record {key[:12]}")
@@ -301,6 +302,12 @@ class Worker:
             return edit
 
         return self.edits.get(key, load)
+
+
+def _trusted_code(name: ModelName) -> str:
+    """How a file names the class of a model that somebody planned: by its import path if it is not of the catalogue."""
+    plugin = name.is_third_party and not name.has_import_path
+    return entries("model")[name.base].target if plugin else name.architecture
 
 
 def _check_method(job: Job, built: Any) -> None:

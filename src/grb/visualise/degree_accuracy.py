@@ -50,7 +50,7 @@ def degree_accuracy(
     """The data of :func:`draw_degree_accuracy`.
 
     Args:
-        degrees: Of the targets, [t].
+        degrees: Degrees of the targets, [t].
         correct: Which targets were right by label, e.g. of an attack: [runs, t] of booleans.
         least: Bins with fewer targets are joined with the next one.
     """
@@ -72,7 +72,7 @@ def degree_accuracy(
 
 
 def _joined(own: Array, edges: Array, least: int) -> Array:
-    """Edges between which at least so many targets lie."""
+    """Edges between which a minimum number of targets lies."""
     kept = [int(edges[0])]
     for edge in edges[1:-1]:
         if ((own >= kept[-1]) & (own < edge)).sum() >= least and (own >= edge).sum() >= least:

@@ -28,7 +28,7 @@ class Strip:
     Args:
         attack: Its label.
         difficulty: Difficulty.
-        steps: Of one run.
+        steps: Number of steps of one run.
         kept: Share of the targets that the attacked model still gives the label of the clean graph, at even distances.
         loss: What the attack raises, at the same places.
         runs: How many traces this is the mean of.
