@@ -187,6 +187,10 @@ def test_code_is_imported_only_if_trusted(grb, tmp_path):
     done = grb("store", "verify", tmp_path / "s", "--rerun", "99")
     assert done.exit_code == 3 and "--trust-code" in done.stderr
     assert grb("store", "verify", tmp_path / "s", "--rerun", "99", "--trust-code").exit_code == 0
+    assert grb("store", "verify", tmp_path / "s").exit_code == 0  # which imports nothing
+    done = grb("store", "copy", tmp_path / "s", tmp_path / "t")
+    assert done.exit_code == 3 and "--trust-code" in done.stderr and not (tmp_path / "t" / "records").exists()
+    assert grb("store", "copy", tmp_path / "s", tmp_path / "t", "--trust-code").exit_code == 0
 
 
 # bundles

@@ -162,6 +162,15 @@ def test_an_edit_beyond_its_limits_is_found_without_its_graph(own: Store, study:
     assert any("but its threat model allows 3" in sentence for sentence in found), found
 
 
+def test_what_only_a_dataset_or_a_run_tells_is_not_compared(own: Store, study: Study) -> None:
+    """The name of the limits needs the data; which study asked first, and what the checks of a model found, need the run."""
+    flag = {"name": "zero-gradient", "sentence": "no gradient", "numbers": {}}
+    key = attacked(study).key
+    assert own.read(key).measurement["attack"]["preset"]
+    assert forged(own, key, lambda values: values["measurement"]["attack"].update(preset="")) == []
+    assert forged(own, key, lambda values: values["measurement"].update(study="another", flags=[flag])) == []
+
+
 def test_a_checksum_is_needed(own: Store, study: Study) -> None:
     path = own.record_path(attacked(study).key)
     values = json.loads(path.read_text())

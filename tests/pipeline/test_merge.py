@@ -10,7 +10,7 @@ import pytest
 import grb
 from grb.errors import IntegrityError
 from grb.graph import GraphEdit
-from grb.pipeline import Store, Study
+from grb.pipeline import Record, Spec, Store, Study
 from grb.pipeline.bundle import merge, opened, pack
 from grb.pipeline.card import Card
 from grb.pipeline.submission import add, check, submissions
@@ -52,6 +52,40 @@ def test_clocks_are_no_conflict(store: Store, study: Study, tmp_path: Path) -> N
     assert merge(store, target, on_note=notes.append) == 1
     assert target.read(fit).provenance["cpu_seconds"] == 77.0 and "1 records were measured on both sides" in notes[0]
     assert target.verify() == []
+
+
+def test_which_study_asked_first_is_no_conflict(store: Store, study: Study, tmp_path: Path) -> None:
+    target = copied(store, tmp_path / "target")
+    record = target.read(of_kind(study, "score")[0].key)
+    assert record.measurement is not None
+    target.write(replace(record, measurement={**record.measurement, "study": "another"}))
+    assert merge(store, target) == 0 and target.verify() == []
+
+
+def test_only_the_named_records_are_copied_with_all_that_they_need(store: Store, study: Study, tmp_path: Path) -> None:
+    score = next(job for job in of_kind(study, "score") if not job.data.chain)
+    target = Store(tmp_path / "target")
+    assert merge(store, target, [score.key]) == 2
+    assert sorted(target.keys()) == sorted([score.key, *score.needs]) and target.verify() == []
+
+
+@pytest.mark.parametrize("name", ["os:system", "grb.atomic:write_atomic"])
+def test_a_record_that_names_code_is_copied_only_if_trusted(
+    store: Store, study: Study, tmp_path: Path, name: str
+) -> None:
+    """On both ways into a store; nothing else of a refused bundle is copied."""
+    source, target = copied(store, tmp_path / "source"), Store(tmp_path / "target")
+    record = source.read(of_kind(study, "fit")[0].key)
+    job = replace(record.job, spec=Spec(name))
+    forged = Record(job.key, job, record.result, record.objects, record.provenance)
+    source.write(forged)
+    with pytest.raises(IntegrityError, match=f"names code '{name}'"):
+        merge(source, target)
+    assert list(target.keys()) == []
+    target.put(source.find(forged, "weights").read_bytes(), ".safetensors")
+    with pytest.raises(IntegrityError, match="names code"):
+        target.receive(forged.key, source.read_bytes(forged.key))
+    assert merge(source, target, trust_code=True) == len(list(source.keys()))
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,10 @@ def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record
     job = record.job
     try:
         _check_job(job)
-        _check_size([record.result, record.measurement, record.provenance, job.plain()])
+        _check_size(
+            [record.result, record.measurement or {}, record.provenance, job.method, job.extra, job.spec.params]
+        )
+        _check_size([job.inputs, *(spec.params for spec in job.data.perturbations)])
         if job.kind == "score":
             Measurement.from_dict(record.measurement, shared)
         elif job.kind == "profile":
@@ -132,18 +135,20 @@ def _check_job(job: Job) -> None:
             raise DataError(f"it names something with {len(name)} characters")
 
 
-def _check_size(value: Any) -> None:
-    """Refuse what is nested deeper or holds more values than any record of ours; without recursion."""
-    stack, count = [(value, 0)], 0
-    while stack:
-        item, depth = stack.pop()
-        count += 1
-        if depth > MAX_DEPTH or count > MAX_VALUES:
-            raise DataError(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
-        if isinstance(item, Mapping):
-            stack += [(each, depth + 1) for each in item.values()]
-        elif isinstance(item, list | tuple):
-            stack += [(each, depth + 1) for each in item]
+def _check_size(values: list[Any]) -> None:
+    """Refuse what is nested deeper or holds more values than any record of ours; level by level, without recursion."""
+    count = 0
+    for _ in range(MAX_DEPTH + 1):
+        inside: list[Any] = []
+        for item in values:
+            held = item.values() if isinstance(item, dict) else item
+            count += len(held)
+            inside += [each for each in held if isinstance(each, dict | list | tuple)]
+        if not inside or count > MAX_VALUES:
+            break
+        values = inside
+    if inside or count > MAX_VALUES:
+        raise DataError(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
 
 
 def named_code(job: Job) -> list[str]:
