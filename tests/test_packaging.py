@@ -19,7 +19,7 @@ import grb
 
 DISTRIBUTION = "graph-robustness-benchmark"
 ROOT = Path(__file__).resolve().parents[1]
-OPTIONAL = ("dask", "distributed", "optuna", "ogb", "igraph", "dgl", "cogdl")
+OPTIONAL = ("dask", "distributed", "optuna", "ogb", "igraph", "dgl", "cogdl", "securesystemslib", "cryptography")
 
 
 def test_metadata_and_module_agree_on_the_version():
@@ -42,7 +42,7 @@ def test_command_grb_calls_the_main_function_of_the_cli():
     assert callable(script.load())
 
 
-@pytest.mark.parametrize("extra", ["dask", "automl", "ogb", "igraph", "docs", "dev", "all"])
+@pytest.mark.parametrize("extra", ["dask", "automl", "ogb", "igraph", "sign", "docs", "dev", "all"])
 def test_extra_is_declared(extra):
     assert extra in (metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or [])
 

@@ -11,6 +11,8 @@ import pytest
 
 from grb.pipeline import Limits, Store, plan_study, run
 from grb.pipeline.provenance import provenance
+from grb.pipeline.record import json_bytes
+from grb.pipeline.spec import digest
 from grb.pipeline.store import STALE_SECONDS
 from pipeline.parts import TINY, recipe
 
@@ -105,9 +107,9 @@ def test_verify_computes_again(grb_json, filled):
 
 def test_verify_computes_one_record_again(grb, grb_json, filled):
     key = a_record(filled, "fit").stem
-    (one,) = grb_json("store", "verify", filled, "--key", key[:10])["recomputed"]
+    (one,) = grb_json("store", "verify", filled, "--record", key[:10])["recomputed"]
     assert one["key"] == key and one["equal"]
-    assert "23 records of" in refusal(grb("store", "verify", filled, "--key", ""))  # every key begins with nothing
+    assert "23 records of" in refusal(grb("store", "verify", filled, "--record", ""))  # every key begins with nothing
 
 
 def test_changed_bytes_are_exit_code_3(grb, own):
@@ -121,17 +123,61 @@ def test_changed_bytes_are_exit_code_3(grb, own):
     )
 
 
-def test_a_forged_number_is_exit_code_3_when_computed_again(grb, own):
+def test_a_forged_number_is_exit_code_3(grb, own):
     path = a_record(own)
     values = json.loads(path.read_text())
-    values["measurement"]["outcomes"]["full"]["changed"] = 0.987
+    next(iter(values["measurement"]["outcomes"].values()))["values"]["accuracy"] = 0.987
     del values["sha256"]
-    path.write_text(json.dumps(values))
-    assert grb("store", "verify", own).exit_code == 0  # nothing says that it is wrong
-    done = grb("store", "verify", own, "--key", path.stem)
-    assert (
-        done.exit_code == 3 and "its outcomes full changed is" in done.stderr and "1 gave other results" in done.stderr
+    path.write_bytes(json_bytes({**values, "sha256": digest(values)}))
+    done = grb("store", "verify", own)
+    assert done.exit_code == 3 and "targets are correct" in done.stderr and "1 records are not" in done.stderr
+
+
+def test_claimed_and_reevaluated_scores_stand_side_by_side(grb, grb_json, filled):
+    shown = grb("store", "verify", filled, "--record", a_record(filled).stem)
+    assert shown.exit_code == 0 and "re-evaluated (%)" in shown.stdout and "equal" in shown.stdout
+    found = grb_json("store", "verify", filled, "--rerun", "1")
+    assert 0 <= found["seed"] < 2**31
+    assert any(each["claimed"] == each["reevaluated"] != {} for each in found["recomputed"])
+
+
+def test_the_sample_has_a_fresh_seed_that_can_be_given_again(grb, grb_json, filled):
+    drawn = [grb_json("store", "verify", filled, "--rerun", "1")["seed"] for _ in range(2)]
+    assert drawn[0] != drawn[1]
+    first, again = (
+        {each["key"] for each in grb_json("store", "verify", filled, "--rerun", "1", "--seed", "5")["recomputed"]}
+        for _ in range(2)
     )
+    assert first == again
+    assert "drawn with --seed " in grb("store", "verify", filled, "--rerun", "1").stderr
+
+
+# signatures
+
+
+def test_a_store_is_signed_verified_and_shown(grb, grb_json, own, tmp_path):
+    pytest.importorskip("securesystemslib")
+    key = tmp_path / "lab.key"
+    assert grb_json("store", "sign", "--new-key", key) == {"private": str(key), "public": f"{key}.pub"}
+    assert grb_json("store", "sign", own, "--key", key, "--name", "Our lab")["records"] == 23
+    found = grb_json("store", "verify", own, "--key", f"{key}.pub")["attestations"]
+    assert found == {"signed": 23, "unsigned": 0, "unverified": 0, "signers": ["Our lab"]}
+    assert "measured by: Our lab" in grb("leaderboard", own, "--key", f"{key}.pub").stderr
+    assert "measured by: unverified" in grb("leaderboard", own).stderr
+    a_record(own).unlink()
+    done = grb("store", "verify", own, "--key", f"{key}.pub")
+    assert done.exit_code == 3 and "signed by Our lab" in done.stderr and "is not in the store" in done.stderr
+
+
+def test_what_cannot_be_signed_is_one_sentence(grb, own, tmp_path):
+    pytest.importorskip("securesystemslib")
+    grb("store", "sign", "--new-key", tmp_path / "k")
+    assert "either --key FILE" in refusal(grb("store", "sign", own))
+    assert "exists already" in refusal(grb("store", "sign", "--new-key", tmp_path / "k"))
+    assert "the signer's name is" in refusal(grb("store", "sign", own, "--key", tmp_path / "k"))
+    a_record(own).write_text("{torn")
+    done = grb("store", "sign", own, "--key", tmp_path / "k", "--name", "Our lab")
+    assert done.exit_code == 3 and "is not signed" in refusal(done)
 
 
 def test_code_is_imported_only_if_trusted(grb, tmp_path):
@@ -141,6 +187,10 @@ def test_code_is_imported_only_if_trusted(grb, tmp_path):
     done = grb("store", "verify", tmp_path / "s", "--rerun", "99")
     assert done.exit_code == 3 and "--trust-code" in done.stderr
     assert grb("store", "verify", tmp_path / "s", "--rerun", "99", "--trust-code").exit_code == 0
+    assert grb("store", "verify", tmp_path / "s").exit_code == 0  # which imports nothing
+    done = grb("store", "copy", tmp_path / "s", tmp_path / "t")
+    assert done.exit_code == 3 and "--trust-code" in done.stderr and not (tmp_path / "t" / "records").exists()
+    assert grb("store", "copy", tmp_path / "s", tmp_path / "t", "--trust-code").exit_code == 0
 
 
 # bundles

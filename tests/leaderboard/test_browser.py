@@ -172,7 +172,7 @@ def test_a_record_tells_what_it_takes_to_repeat_it(open_page, address, boards):
     for words in [*wanted, "gradients of a surrogate, gcn", "61.25", "0, 1, 2"]:
         assert words in text
     first = cell.metadata[0]["score"][:16]
-    assert page.inner_text("#command") == f"grb store verify STORE --key {first} --rerun 1"
+    assert page.inner_text("#command") == f"grb store verify STORE --record {first}"
     page.locator("#record tbody button").nth(1).click()
     assert cell.metadata[1]["score"][:16] in page.inner_text("#command")
     page.click("#close")
@@ -490,6 +490,6 @@ def test_the_committed_board_of_grb_cora_can_be_read(open_page, tmp_path, phone)
     assert {name.split()[0] for name in column(page, 0)} == {"r-gcn+at", "gat+at", "gin+at"}
     page.locator("td.heat").first.click()
     assert "ours minus paper" in page.inner_text("#record")
-    assert page.inner_text("#command").startswith("grb store verify STORE --key ")
+    assert page.inner_text("#command").startswith("grb store verify STORE --record ")
     page.keyboard.press("Escape")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

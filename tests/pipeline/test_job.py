@@ -92,3 +92,11 @@ def test_a_job_with_a_field_missing_or_of_another_kind_is_refused(job: Job, data
 def test_what_is_no_job_is_refused(values: Any) -> None:
     with pytest.raises(DataError, match="this is no job of format 1"):
         Job.from_plain(values)
+
+
+def test_a_message_says_who_asks_and_a_record_may_not() -> None:
+    job = replace(JOB, study="mine")
+    again = Job.from_message(job.to_message(), title="a title", data_dir="/elsewhere")
+    assert (again.study, again.title, again.data.data_dir, again.key) == ("mine", "a title", "/elsewhere", JOB.key)
+    with pytest.raises(DataError, match="this is no job of format 1"):
+        Job.from_plain(job.to_message())

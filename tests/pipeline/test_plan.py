@@ -15,7 +15,7 @@ from grb.errors import DataError, GRBError, IntegrityError, UnknownName
 from grb.evaluator.board import CLEAN
 from grb.evaluator.measurement import Measurement
 from grb.pipeline import Job, Limits, Outcome, Store, Study, build_board, plan_study, read_recipe, run
-from grb.pipeline.plan import SURROGATE_SEED
+from grb.pipeline.planner import SURROGATE_SEED
 from grb.pipeline.record import Record
 from grb.pipeline.results import boards, paper_table
 from grb.pipeline.study import StudyInfo, closure

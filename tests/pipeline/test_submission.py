@@ -26,7 +26,7 @@ from grb.pipeline import Limits, Store, Study, boards, plan_study, run
 from grb.pipeline.card import Card, parse_card, read_card
 from grb.pipeline.plan import join_submission
 from grb.pipeline.rerun import rerun
-from grb.pipeline.submission import WIDTHS, Checked, add, check, record_of, repaired, submissions
+from grb.pipeline.submission import WIDTHS, Checked, add, as_version, check, record_of, repaired, submissions
 from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora
@@ -328,22 +328,44 @@ def test_a_name_is_used_once_and_a_board_must_fit(
     own = copied(store, tmp_path / "store")
     entered(own, study, check(edit, CARD, dataset, threat))
     other = GraphEdit(dataset.graph.n).save(tmp_path / "other.npz")
-    with pytest.raises(DataError, match="another attack called 'mine'"):
-        add(own, check(other, CARD, dataset, threat))
-    with pytest.raises(DataError, match="another attack called 'mine'"):
-        add(own, check(other, replace(CARD, name="Mine"), dataset, threat))
+    for name in ("Mine", "MINE", "m ine"):
+        with pytest.raises(DataError, match="another attack called 'mine', which differs only by case or spaces"):
+            add(own, check(other, replace(CARD, name=name), dataset, threat))
+    with pytest.raises(DataError, match="another attack called 'mine' by other authors"):
+        add(own, check(other, replace(CARD, authors=("C",)), dataset, threat))
     again, part = join_submission(own, record_of(check(edit, CARD, dataset, threat)), recipe())
     assert len(again.targets) == len(set(again.targets)) and len(part.targets) == 2
     add(own, check(edit, CARD, dataset, threat))  # the same again is no harm
     with pytest.raises(DataError, match=r"U\+202E"):
         add(own, check(edit, replace(CARD, name="new", about="\u202e"), dataset, threat))
-    with pytest.raises(DataError, match="with another card"):
-        add(own, check(edit, replace(CARD, about="Something else."), dataset, threat))
     hard = check(other, replace(CARD, mode="hard"), dataset, Injection.preset("synth-tiny", "hard"))
     with pytest.raises(DataError, match="does not fit recipe 'tiny'"):
         join_submission(own, record_of(hard), recipe())
     with pytest.raises(DataError, match="run it first"):
         join_submission(Store(tmp_path / "none"), record_of(check(edit, CARD, dataset, threat)), recipe())
+
+
+def test_a_new_file_under_a_known_name_is_its_next_version(
+    dataset: Dataset, threat: Injection, study: Study, store: Store, edit: Path, tmp_path: Path
+) -> None:
+    """Both stay in the store; the board shows the newest, and says so."""
+    own = copied(store, tmp_path / "store")
+    whole, _ = entered(own, study, check(edit, CARD, dataset, threat))
+    own.write(whole.record({}))
+    other = GraphEdit(dataset.graph.n).save(tmp_path / "other.npz")
+    second = as_version(own, check(other, CARD, dataset, threat))
+    assert second.job.version == 2 and as_version(own, second).job == second.job
+    whole, _ = entered(own, study, second)
+    own.write(whole.record({}))
+    assert as_version(own, check(other, CARD, dataset, threat)).job == second.job  # the same again is no version
+    assert as_version(own, check(edit, CARD, dataset, threat)).job.version == 1
+    assert [record.job.version for record in submissions(own)] == [1, 2] and own.verify() == []
+    (board,) = boards(own, ["tiny"])
+    assert "mine (submitted, version 2)" in board.attacks and "mine (submitted)" not in board.attacks
+    assert any("mine (submitted, version 2) is shown as the newest of its versions" in flag for flag in board.flags)
+    assert "mine (submitted, version 2)" in board.meta["cards"]
+    third = as_version(own, check(other, replace(CARD, about="Something else."), dataset, threat))
+    assert third.job.version == 3  # another card is another version
 
 
 @needs_grb_cora

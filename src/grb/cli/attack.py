@@ -17,7 +17,7 @@ from grb.errors import DataError
 if TYPE_CHECKING:
     from grb.dataset import Dataset
     from grb.pipeline import Store
-    from grb.pipeline.plan import Planner
+    from grb.pipeline.planner import Planner
     from grb.threat import Threat
 
 Attacks = Annotated[
@@ -232,7 +232,7 @@ def _threats(
 ) -> dict[tuple[str, str], Threat]:
     """The papers' threat model of every attack and difficulty, with the limits that the user gave instead."""
     from grb.attack.build import default_threat_model, has_limits, scenario_of
-    from grb.pipeline.plan import change_threat
+    from grb.pipeline.planner import change_threat
     from grb.threat import Injection, Modification
 
     known = {kind.__name__.lower(): {each.name for each in fields(kind)} for kind in (Injection, Modification)}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from grb.dataset import Dataset
     from grb.evaluator.measurement import Measurement
     from grb.pipeline import Event, Job, Store
-    from grb.pipeline.plan import Planner
+    from grb.pipeline.planner import Planner
 
 FAILED = 1
 
@@ -65,7 +65,7 @@ def planner(dataset: Dataset, source: str, *, split: int | None, **settings: Any
     from grb.dataset import dataset_reference
     from grb.pipeline import Recipe
     from grb.pipeline.job import DataRef
-    from grb.pipeline.plan import Planner
+    from grb.pipeline.planner import Planner
 
     reference = dataset_reference(source, dataset)
     data = DataRef(reference, dataset.fingerprint(), split=split)

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Difficulty, Json, Output, Recipes, StoreArgument, check_directory, store_at
+from grb.cli.options import (
+    Difficulty,
+    Json,
+    Output,
+    Recipes,
+    StoreArgument,
+    check_directory,
+    expect_many_records,
+    store_at,
+)
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -35,6 +44,10 @@ def leaderboard(
         Path | None, typer.Option(help="JSON of `grb taxonomy analyse --json`, shown in its own tab of the page.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    key: Annotated[
+        list[Path] | None,
+        typer.Option("--key", help="Public key whose signatures say who measured; repeatable."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the results of a store: ranks, scores under every attack, costs, and the paper's numbers where it has some.
@@ -60,7 +73,7 @@ def leaderboard(
         if written.is_dir() and form != "site":
             raise DataError(f"{written} is a directory, but a file is needed; add its name, for instance page.html")
     analysis = read_taxonomy(taxonomy)
-    boards = boards_at(store, recipe)
+    boards = boards_at(store, recipe, key)
     table.check_metric(metric, boards)
     if form in DEFAULT_FILES:
         assert written is not None
@@ -115,6 +128,9 @@ def show_boards(
         measured, planned = board.meta.get("measured"), board.meta.get("planned")
         if isinstance(measured, int) and isinstance(planned, int) and measured < planned:
             output.say(f"{measured} of {planned} measurements are done; ranks may still change")
+        if signers := board.meta.get("measured_by"):
+            counted = ", ".join(f"{shown(name)} ({count} scores)" for name, count in dict(signers).items())
+            output.say(f"measured by: {counted}")
         for flag in board.flags:
             output.say(f"warning: {shown(flag, SENTENCE)}")
 
@@ -125,7 +141,7 @@ def _tables(board: Board, difficulty: str | None, metric: str) -> Sequence[Any]:
     return table.tables(board, difficulty, metric, sign=output.plus_minus())
 
 
-def boards_at(source: Path | None, recipes: Sequence[str] | None) -> list[Board]:
+def boards_at(source: Path | None, recipes: Sequence[str] | None, keys: Sequence[Path] | None = None) -> list[Board]:
     """The boards of a store, or of a JSON file that ``--format json`` wrote."""
     if source is not None and source.suffix == ".json":
         from grb.leaderboard.export import read_boards
@@ -137,7 +153,13 @@ def boards_at(source: Path | None, recipes: Sequence[str] | None) -> list[Board]
 
     if source is not None and not source.exists():
         raise DataError(f"no store at {source}; `grb reproduce synth-cora --store {source}` makes one")
-    return boards(store_at(source), recipes or None)
+    expect_many_records()
+    trusted = []
+    if keys:
+        from grb.pipeline.attestation import read_public_key
+
+        trusted = [read_public_key(path) for path in keys]
+    return boards(store_at(source), recipes or None, trusted=trusted)
 
 
 def read_taxonomy(path: Path | None) -> dict[str, Any] | None:

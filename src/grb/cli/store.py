@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, group, store_at, use_machine
+from grb.cli.options import Json, group, store_at
+from grb.cli.store_verify import TrustCode, Where, existing_store, opened_store, sign, verify
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
     from grb.pipeline import Record, Store
 
-app = group("List, verify and copy records and artefacts.")
+app = group("List, verify, sign and copy records and artefacts.")
 TABLES = (".csv", ".json", ".jsonl")
-Where = Annotated[Path | None, typer.Argument(metavar="[STORE]", help="The store; the one below GRB_HOME by default.")]
+app.command("verify")(verify)
+app.command("sign")(sign)
 
 
 @app.command("ls")
@@ -43,7 +43,7 @@ def ls(
       grb store ls results --kind fit
       grb store ls results --failed
     """
-    place = _existing(store)
+    place = existing_store(store)
     if failed:
         failures = place.failures()
         if as_json:
@@ -56,99 +56,23 @@ def ls(
 
     if kind is not None and kind not in KINDS:
         raise DataError(f"--kind is '{kind}', but {', '.join(KINDS)} are the kinds of jobs")
-    records = [record for record in place.records() if kind in (None, record.job.kind)]
+    records = (record for record in place.records() if kind in (None, record.job.kind))
     if as_json:
         output.print_json([_values(record) for record in records])
         return
     if kind is None:
-        counts = Counter((record.job.data.dataset, record.job.kind) for record in records)
-        seconds: Counter[tuple[str, str]] = Counter()
-        for record in records:
-            seconds[record.job.data.dataset, record.job.kind] += record.provenance["cpu_seconds"]
+        counts: Counter[tuple[str, str]] = Counter()
+        seconds: dict[tuple[str, str], float] = defaultdict(float)
+        for record in records:  # one at a time: a store may have more of them than fit into memory
+            name = record.job.data.dataset, record.job.kind
+            counts[name] += 1
+            spent = record.provenance.get("cpu_seconds", 0.0)
+            seconds[name] += spent if isinstance(spent, int | float) else 0.0
         rows = [[*name, count, f"{seconds[name]:.0f}"] for name, count in sorted(counts.items())]
-        output.table(f"{len(records)} records in {place.path}", ["dataset", "kind", "records", "CPU s"], rows)
+        output.table(f"{counts.total()} records in {place.path}", ["dataset", "kind", "records", "CPU s"], rows)
         return
     shown = [[record.key[:12], record.job.label, _result(record)] for record in records]
     output.table(f"{len(shown)} records in {place.path}", ["key", "job", "result"], shown)
-
-
-@app.command("verify")
-def verify(
-    store: Where = None,
-    rerun: Annotated[
-        int, typer.Option(min=0, help="Number of random scores to compute again, with all that they were made of.")
-    ] = 0,
-    key: Annotated[
-        str | None, typer.Option(help="Key of one record to compute again; its first digits suffice.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the choice of scores.")] = 0,
-    clean: Annotated[
-        bool,
-        typer.Option(
-            "--clean", help="Remove unused files: artefacts of lost jobs, parts of killed writers, stale claims."
-        ),
-    ] = False,
-    trust_code: Annotated[
-        bool,
-        typer.Option("--trust-code", help="Import what records name as package.module:Class; for your own stores."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Check every byte of a store or of a bundle, compute some of it again, and find files that no record names.
-
-    \b
-    Examples:
-      grb store verify
-      grb store verify results --rerun 3
-      grb store verify results --clean
-      grb store verify bundle.zip
-    """
-    from grb.pipeline.rerun import choose
-    from grb.pipeline.rerun import rerun as compute_again
-
-    use_machine(1)
-    with _opened(store) as place:
-        problems = place.verify()
-        keys = [_whole(place, key)] if key is not None else []
-        if key is None and rerun > 0 and not problems:
-            keys = choose(place, rerun, seed=seed)
-        compared = compute_again(
-            place,
-            keys,
-            trust_code=trust_code,
-            on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
-        )
-        count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
-        unused = _unused(place, remove=clean) if not problems else {"files": 0, "bytes": 0, "removed": False}
-    different = [each for each in compared if not each.equal]
-    if as_json:
-        output.print_json(
-            {
-                "records": count,
-                "problems": [vars(problem) for problem in problems],
-                "recomputed": [{"key": each.key, "job": each.label, "equal": each.equal} for each in compared],
-                "unused": unused,
-            }
-        )
-    else:
-        for problem in problems[:20]:
-            output.say(f"{problem.key[:12]}: {problem.message}")
-        again = f", {len(compared) - len(different)}/{len(compared)} equal again" if compared else ""
-        output.say(f"{count} records, {len(problems)} problems{again}")
-        if unused["files"]:
-            advice = "were removed" if unused["removed"] else "are unused; --clean removes them"
-            output.say(f"{unused['files']} files, {unused['bytes'] / 2**20:.1f} MB {advice}")
-    if problems or different:
-        raise IntegrityError(f"{len(problems)} records are not what they say, {len(different)} gave other results")
-
-
-def _unused(store: Store, *, remove: bool) -> dict[str, Any]:
-    """Files that no record names, removed if asked for."""
-    paths = store.garbage()
-    size = sum(path.stat().st_size for path in paths)
-    for path in paths if remove else []:
-        path.unlink(missing_ok=True)
-    return {"files": len(paths), "bytes": size, "removed": remove and bool(paths)}
 
 
 @app.command("copy")
@@ -158,6 +82,7 @@ def copy(
         Path, typer.Argument(metavar="TARGET", help="A store, a bundle (.zip), or a table (.csv, .json, .jsonl).")
     ],
     recipe: Annotated[str | None, typer.Option(help="Copy only what the studies of this name need.")] = None,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Copy records to another store, into a bundle for another machine, or into a table; every byte is checked before.
@@ -173,7 +98,7 @@ def copy(
     """
     from grb.pipeline.bundle import merge, pack, study_keys
 
-    with _opened(source) as place:
+    with opened_store(source) as place:
         keys = None if recipe is None else study_keys(place, recipe)
         if target.suffix == ".zip":
             count = pack(place, target, keys)
@@ -184,39 +109,13 @@ def copy(
         else:
             if problems := place.verify():
                 raise IntegrityError(f"{source} is not copied: {problems[0].message} ({len(problems)} problems)")
-            count = merge(place, store_at(target), keys)
+            count = merge(place, store_at(target), keys, trust_code=trust_code, on_note=output.say)
     if as_json:
         size = target.stat().st_size if target.is_file() else None
         output.print_json({"target": str(target), "records": count, "bytes": size})
     else:
         size_text = f", {target.stat().st_size / 2**20:.2f} MB" if target.is_file() else ""
         output.say(f"{count} records copied to {target}{size_text}")
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[Store]:
-    """A store, or a bundle unpacked beside."""
-    if path is not None and path.suffix == ".zip":
-        from grb.pipeline.bundle import opened
-
-        with opened(path) as store:
-            yield store
-    else:
-        yield _existing(path)
-
-
-def _existing(path: Path | None) -> Store:
-    """A store to look into; a path without one is refused."""
-    if path is not None and not path.is_dir():
-        raise DataError(f"no store {path}; `grb run RECIPE --store {path}` makes one")
-    return store_at(path)
-
-
-def _whole(store: Store, start: str) -> str:
-    found = [key for key in store.keys() if key.startswith(start.lower())]  # noqa: SIM118 - a store is no mapping
-    if len(found) != 1:
-        raise DataError(f"{len(found)} records of {store.path} begin with '{start[:64]}', but exactly one is needed")
-    return found[0]
 
 
 def _values(record: Record) -> dict[str, Any]:

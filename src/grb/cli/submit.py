@@ -90,8 +90,10 @@ def _add(
     """Score a submission into a store, and show the board that it joins."""
     from grb.cli.leaderboard import show_boards
     from grb.pipeline import build_board, submission
+    from grb.pipeline.entry import entry_label
     from grb.pipeline.plan import join_submission
 
+    checked = submission.as_version(store, checked)
     made = _joined_recipe(store, checked.card, recipe)
     study, part = join_submission(store, submission.record_of(checked), made)
     submission.add(store, checked)
@@ -99,7 +101,7 @@ def _add(
     show_boards(build_board(study, store), as_json=as_json)
     for note in checked.notes:
         output.say(f"note: {note}")
-    output.say(f"{checked.card.label}: {outcome.done} jobs done; store: {store.path}")
+    output.say(f"{entry_label(checked.job)}: {outcome.done} jobs done; store: {store.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 

@@ -18,7 +18,7 @@ from grb.errors import DataError, GRBError
 if TYPE_CHECKING:
     from grb.dataset import Dataset
     from grb.pipeline import Store
-    from grb.pipeline.plan import Planner
+    from grb.pipeline.planner import Planner
 
 SUFFIX = ".safetensors"
 COSTS = {"epochs": ".0f", "seconds": ".1f"}

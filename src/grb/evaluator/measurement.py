@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,7 +25,18 @@ OBJECTIVES: tuple[str, ...] = get_args(Objective)
 TRAIN_MODES: tuple[str, ...] = get_args(TrainMode)
 # name of the method of a job that nobody computed: its artefact was submitted
 SUBMISSION = "submission"
+# scenario without an attacker: victims of the clean graph are scored on perturbed ones
+CORRUPTION = "corruption"
 Array = np.ndarray[Any, Any]
+
+
+def submission_label(name: str, version: int = 1) -> str:
+    """Return the name of a submission in tables, which is never that of a method of grb.
+
+    >>> submission_label("mine"), submission_label("mine", 2)
+    ('mine (submitted)', 'mine (submitted, version 2)')
+    """
+    return f"{name} (submitted)" if version == 1 else f"{name} (submitted, version {version})"
 
 
 @dataclass(frozen=True)
@@ -201,9 +213,68 @@ class Measurement:
         return serial.to_versioned(self, FORMAT)
 
     @classmethod
-    def from_dict(cls, values: Any) -> Measurement:
-        """Back from :meth:`to_dict`; anything else is refused."""
-        return serial.from_versioned(cls, values, FORMAT, "a measurement")
+    def from_dict(cls, values: Any, shared: dict[Any, Any] | None = None) -> Measurement:
+        """Back from :meth:`to_dict`; anything else is refused.
+
+        Args:
+            values: Plain values.
+            shared: Descriptions of datasets, defenses and attacks that were read before; measurements that say the same share
+                them, which saves time and memory where there are many.
+        """
+        what = f"a measurement of format {FORMAT}"
+        given = dict(values) if isinstance(values, Mapping) else {}
+        if given.pop("format", None) != FORMAT:
+            raise DataError(f"this is not {what}")
+        if shared is None:
+            return serial.from_dict(cls, given, what)
+        outcomes = given.get("outcomes")
+        if not (_PARTS.keys() <= given.keys() and isinstance(outcomes, dict)):
+            return serial.from_dict(cls, given, what)  # says what is wrong
+        for name, kind in _PARTS.items():
+            given[name] = _read_shared(kind, given[name], what, shared)
+        given["outcomes"] = {str(name): read_outcome(each) for name, each in outcomes.items()}
+        own = {name: value for name, value in given.items() if name not in _SHARED}
+        known = (cls, repr(own))
+        if known not in shared:  # the rest is the same in most of them
+            shared[known] = serial.from_dict(cls, {**_NOTHING, **own}, what)
+        return replace(shared[known], **{name: given[name] for name in _SHARED})
+
+
+_TYPES = {"values": dict, "changed": float, "targets": int, "correct": str, "invalid": int}
+_NOTHING: dict[str, Any] = {
+    "dataset": {"name": "", "reference": "", "fingerprint": ""},
+    "defense": {"method": {"name": ""}},
+    "attack": None,
+    "outcomes": {},
+}
+
+
+def read_outcome(values: Any) -> Outcome:
+    """Read an outcome as :func:`grb.serial.from_dict` does, at once where every value has its usual type."""
+    usual = isinstance(values, dict) and {name: type(value) for name, value in values.items()} == _TYPES
+    if usual and {*map(type, values["values"].values())} == {float} and min(values["targets"], values["invalid"]) >= 0:
+        made = Outcome(**values)
+        if 0 <= made.changed <= 1 and all(map(math.isfinite, made.values.values())):
+            return made
+    return serial.from_dict(Outcome, values, "an outcome")
+
+
+_PARTS: dict[str, Any] = {"dataset": DatasetInfo, "defense": DefenseInfo, "attack": AttackInfo}
+_SHARED = frozenset(_NOTHING)
+
+
+def _read_shared(kind: Any, values: Any, what: str, shared: dict[Any, Any]) -> Any:
+    """A description, or the equal one that was read before; what its key says is not enough."""
+    if values is None and kind is AttackInfo:
+        return None
+    method = values.get("method") if isinstance(values, Mapping) else None
+    about = (kind, method.get("key") if isinstance(method, Mapping) else None)
+    known = shared.get(about)
+    if known is not None and known[0] == values:
+        return known[1]
+    made = serial.from_dict(kind, values, what)
+    shared[about] = values, made
+    return made
 
 
 def pack_bits(bits: Any) -> str:

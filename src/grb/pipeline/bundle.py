@@ -7,21 +7,24 @@ import re
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from grb.atomic import size_of, write_atomic
-from grb.errors import DataError
+from grb.errors import DataError, IntegrityError
 from grb.graph.files import FREE_BYTES, MAX_RATIO
-from grb.pipeline.job import Job
-from grb.pipeline.record import FORMAT, MAX_RECORD
+from grb.pipeline import gate
+from grb.pipeline.attestation import add_attestation, attestations, read_envelope
+from grb.pipeline.entry import entry_identity, record_name
+from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
 
 _NAME = re.compile(
     r"store\.json|records/[0-9a-f]{2}/[0-9a-f]{64}\.json|objects/[0-9a-f]{2}/[0-9a-f]{64}\.(npz|safetensors)"
+    r"|attestations/[0-9a-f]{64}\.json"
 )
 MAX_BYTES = 16 * 2**30
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -38,8 +41,7 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
     Returns:
         Number of records in the file.
     """
-    jobs: dict[str, Job] = {record.key: record.job for record in store.records()}
-    chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
+    chosen = _chosen(store, keys)
     if not chosen:
         raise DataError(f"{store.path} has no records to put into a bundle; run a recipe first")
 
@@ -56,9 +58,19 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
                     if inside not in written:
                         written.add(inside)
                         _add(archive, inside, source.read_bytes())
+            for name, data in attestations(store):
+                if read_envelope(data)[1].subjects.keys() <= set(chosen):  # never without the records it vouches for
+                    _add(archive, f"attestations/{name}.json", data)
 
     write_atomic(path, write)
     return len(chosen)
+
+
+def _chosen(store: Store, keys: Iterable[str] | None) -> list[str]:
+    """Keys of records with all that they need, in order; all of a store if None."""
+    if keys is None:
+        return list(store.keys())
+    return sorted(set(closure({record.key: record.job for record in store.records()}, keys)))
 
 
 def study_keys(store: Store, name: str) -> list[str]:
@@ -82,25 +94,95 @@ def opened(path: str | Path) -> Iterator[Store]:
         yield Store(target)
 
 
-def merge(source: Store, target: Store, keys: Iterable[str] | None = None) -> int:
-    """Copy records and artefacts that the target lacks, artefacts first; how many records. Verify the source before.
+def merge(
+    source: Store,
+    target: Store,
+    keys: Iterable[str] | None = None,
+    *,
+    trust_code: bool = False,
+    on_note: Callable[[str], object] = lambda note: None,
+) -> int:
+    """Copy records, artefacts and attestations that the target lacks, artefacts first; verify the source before.
+
+    Nothing is copied if the two contradict each other: the same job with other results, or submissions that readers could not
+    distinguish. Records that differ only in what clocks say are kept as the target has them.
 
     Args:
         source: The store to copy from.
         target: The store to copy to.
         keys: Records to copy, with all that they need; all if None.
+        trust_code: Whether records may name code (:func:`grb.pipeline.gate.admit`).
+        on_note: Called with a sentence about what was left out.
+
+    Returns:
+        Number of records that were copied.
     """
-    jobs = {record.key: record.job for record in source.records()}
-    chosen = sorted(jobs if keys is None else set(closure(jobs, keys)))
-    added = 0
-    for record in map(source.read, chosen):
-        if target.has(record.key):
-            continue
+    chosen = _chosen(source, keys)
+    fresh: list[str] = []
+    kept: set[str] = set()
+    conflicts = list(_name_conflicts(source, target, chosen))
+    for key in chosen:
+        if not target.has(key):
+            gate.admit(source.read(key), trust_code=trust_code)  # all of them before the first is copied
+            fresh.append(key)
+        elif source.read_bytes(key) != target.read_bytes(key):
+            kept.add(key)
+            if (difference := _conflict(source.read(key), target.read(key))) is not None:
+                conflicts.append(f"record {key[:12]} {difference}")
+    if conflicts:
+        listed = "; ".join(conflicts[:SHOWN]) + (
+            f"; and {len(conflicts) - SHOWN} more" if len(conflicts) > SHOWN else ""
+        )
+        raise IntegrityError(
+            f"{len(conflicts)} records contradict those of {target.path}: {listed}; nothing was copied, "
+            "`grb store verify --record KEY` on either side shows which is right"
+        )
+    for key in fresh:
+        record = source.read(key)
         for name, entry in record.objects.items():
             target.put(source.find(record, name).read_bytes(), entry["suffix"])
-        target.write(record)
-        added += 1
-    return added
+        target.receive(key, source.read_bytes(key), trust_code=trust_code)
+    if kept:
+        on_note(f"{len(kept)} records were measured on both sides with equal results; those of {target.path} are kept")
+    for name, data in attestations(source):
+        subjects = read_envelope(data)[1].subjects
+        if keys is not None and not subjects.keys() <= set(chosen):
+            on_note(f"attestation {name[:12]} is left out, because some of its records are not copied")
+        elif kept.isdisjoint(subjects):
+            add_attestation(target, data)
+        else:
+            on_note(f"attestation {name[:12]} is left out, because some of its records were measured here too")
+    return len(fresh)
+
+
+# conflicts that a refusal names
+SHOWN = 5
+
+
+def _conflict(ours: Record, theirs: Record) -> str | None:
+    """What two records of one job disagree about, clocks aside; None if nothing."""
+    if {name: each["sha256"] for name, each in ours.objects.items()} != {
+        name: each["sha256"] for name, each in theirs.objects.items()
+    }:
+        return "has other artefacts"
+    if without_clocks(ours.measurement) != without_clocks(theirs.measurement):
+        return "has another measurement"
+    return None if without_clocks(ours.result) == without_clocks(theirs.result) else "has another result"
+
+
+def _name_conflicts(source: Store, target: Store, keys: Iterable[str]) -> Iterator[str]:
+    """Submissions of both sides that readers of one board could not distinguish."""
+    there = [record.job for record in target.submitted()]
+    for key in keys if there else ():
+        job = source.read(key).job
+        if job.spec.name != SUBMISSION:
+            continue
+        for other in there:
+            if entry_identity(other) == entry_identity(job) and other.key != job.key:
+                if record_name(other) != record_name(job):
+                    yield f"'{record_name(job)[:64]}' and '{record_name(other)[:64]}' differ only by case or spaces"
+                elif other.version == job.version:
+                    yield f"both have another {job.kind} called '{record_name(job)[:64]}', version {job.version}"
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

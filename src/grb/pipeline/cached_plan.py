@@ -95,7 +95,7 @@ def _read(path: Path, name: str, data_dir: str | None) -> Study | None:
         if values["name"] != name:
             return None
         kept = values["study"]
-        jobs = {key: Job.from_plain(job, data_dir=data_dir, key=key, title=title) for key, job, title in kept["jobs"]}
+        jobs = {key: Job.from_message(job, data_dir=data_dir, key=key, title=title) for key, job, title in kept["jobs"]}
         return Study(
             str(kept["title"]),
             jobs,

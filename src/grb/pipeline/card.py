@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
+from grb.evaluator.measurement import submission_label
 from grb.pipeline.recipe import SCENARIOS
 from grb.pipeline.safe_yaml import parse_mapping, read_text
 
@@ -90,7 +91,7 @@ class Card:
     @property
     def label(self) -> str:
         """Never the name of a method of ours."""
-        return f"{self.name} (submitted)"
+        return submission_label(self.name)
 
     def shown(self) -> dict[str, Any]:
         """What a board tells of it."""

@@ -4,8 +4,9 @@
 way in                 what is checked
 =====================  ==================================================================================================
 submit check, add      :func:`snapshot` (bytes read once), card, :func:`check_edit` or :func:`check_model_params`
-store import, merge    :func:`admit` of every record, artefacts by sha256
-store verify, rerun    :func:`admit` of every record, then what it derives; code only with ``trust_code``
+store copy (merge)     :func:`admit` of every record, artefacts by sha256; code only with ``trust_code``
+store verify           :func:`check_schema` of every record, then what it derives; nothing that it names is imported
+store verify --rerun   :func:`admit` of every record that is computed again; code only with ``trust_code``
 Dask results           :func:`admit` of every record, artefacts by sha256
 any read of a record   :func:`check_schema`
 before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`
@@ -35,7 +36,6 @@ from grb.pipeline.job import Job
 from grb.pipeline.record import SUBMISSION, Record
 from grb.pipeline.study import StudyInfo
 from grb.serial import Count
-from grb.taxonomy.measurement import ProfileMeasurement
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -68,6 +68,7 @@ class FitResult:
     notes: tuple[str, ...] = ()
     card: Mapping[str, Any] | None = None
     model: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,25 @@ class AttackOutcome:
     card: Mapping[str, Any] | None = None
 
 
-def check_schema(record: Record) -> Record:
-    """Refuse a record that does not hold what its kind holds: fields, types, sizes, depth, threads."""
+def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record:
+    """Refuse a record that does not hold what its kind holds: fields, types, sizes, depth, threads.
+
+    Args:
+        record: The record.
+        shared: What was read before, where there are many (:meth:`grb.evaluator.measurement.Measurement.from_dict`).
+    """
     job = record.job
     try:
         _check_job(job)
-        _check_size([record.result, record.measurement, record.provenance, job.plain()])
+        _check_size(
+            [record.result, record.measurement or {}, record.provenance, job.method, job.extra, job.spec.params]
+        )
+        _check_size([job.inputs, *(spec.params for spec in job.data.perturbations)])
         if job.kind == "score":
-            Measurement.from_dict(record.measurement)
+            Measurement.from_dict(record.measurement, shared)
         elif job.kind == "profile":
+            from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
+
             ProfileMeasurement.from_dict(record.measurement)
         elif job.kind == "study":
             StudyInfo.from_dict(record.result)
@@ -124,18 +135,20 @@ def _check_job(job: Job) -> None:
             raise DataError(f"it names something with {len(name)} characters")
 
 
-def _check_size(value: Any) -> None:
-    """Refuse what is nested deeper or holds more values than any record of ours; without recursion."""
-    stack, count = [(value, 0)], 0
-    while stack:
-        item, depth = stack.pop()
-        count += 1
-        if depth > MAX_DEPTH or count > MAX_VALUES:
-            raise DataError(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
-        if isinstance(item, Mapping):
-            stack += [(each, depth + 1) for each in item.values()]
-        elif isinstance(item, list | tuple):
-            stack += [(each, depth + 1) for each in item]
+def _check_size(values: list[Any]) -> None:
+    """Refuse what is nested deeper or holds more values than any record of ours; level by level, without recursion."""
+    count = 0
+    for _ in range(MAX_DEPTH + 1):
+        inside: list[Any] = []
+        for item in values:
+            held = item.values() if isinstance(item, dict) else item
+            count += len(held)
+            inside += [each for each in held if isinstance(each, dict | list | tuple)]
+        if not inside or count > MAX_VALUES:
+            break
+        values = inside
+    if inside or count > MAX_VALUES:
+        raise DataError(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
 
 
 def named_code(job: Job) -> list[str]:

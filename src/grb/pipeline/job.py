@@ -14,6 +14,15 @@ from grb.pipeline.spec import Spec, digest, plain
 Kind = Literal["fit", "attack", "score", "profile", "study"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FORMAT = 1
+_SPEC, _DATA = frozenset({"name", "params"}), frozenset({"dataset", "fingerprint", "chain"})
+# types of the fields that a file holds as they are
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("method", "inputs", "extra"), dict),
+    **dict.fromkeys(("seed", "threads", "version"), int),
+    "device": str,
+}
+_KINDS = list(_TYPES.values())
+_FIELDS = frozenset({"format", "kind", "spec", "data", "mode", *_TYPES})
 # what the catalogue calls the methods of jobs
 _CATALOGUED = {"fit": "model", "attack": "attack", "profile": "profiler"}
 
@@ -56,7 +65,11 @@ class DataRef:
 
 
 def _link(value: Any) -> str | Spec:
-    return Spec(str(value["name"]), dict(value["params"])) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, str):
+        return value
+    if value.keys() != _SPEC or type(value["name"]) is not str or type(value["params"]) is not dict:
+        raise ValueError("a link that is neither a key nor a perturbation")
+    return Spec(value["name"], value["params"])
 
 
 @dataclass(frozen=True)
@@ -150,44 +163,42 @@ class Job:
         return {**self.plain(), "study": self.study}
 
     @classmethod
-    def from_plain(
+    def from_message(
         cls, values: Mapping[str, Any], *, data_dir: str | None = None, title: str = "", key: str | None = None
     ) -> Job:
-        """Back from :meth:`plain`; anything else is refused.
+        """Back from :meth:`to_message`; anything else is refused.
 
         Args:
-            values: What a record or a plan holds.
+            values: What a worker gets or a kept plan holds.
             data_dir: Where the dataset's files are.
             title: What it does, for progress.
             key: Its key if that is known already, which saves hashing it.
         """
+        own = {name: value for name, value in values.items() if name != "study"}
+        job = replace(cls.from_plain(own, data_dir=data_dir), title=title, study=str(values.get("study", "")))
+        if key is not None:
+            vars(job)["key"] = key
+        return job
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any], *, data_dir: str | None = None) -> Job:
+        """Back from :meth:`plain`; anything else is refused, also what would be spelt otherwise there."""
         try:
-            if values["format"] != FORMAT or values["kind"] not in KINDS:
-                raise ValueError(f"format {values['format']} and kind {values['kind']}")
+            if values.keys() != _FIELDS or values["format"] != FORMAT or values["kind"] not in KINDS:
+                raise ValueError(f"fields {', '.join(values)[:80]}, kind {values['kind']}")
             data, spec = values["data"], values["spec"]
-            job = cls(
-                kind=values["kind"],
-                spec=Spec(str(spec["name"]), dict(spec["params"])),
-                data=DataRef(
-                    data["dataset"],
-                    data["fingerprint"],
-                    tuple(map(_link, data["chain"])),
-                    data_dir,
-                    int(data["split"]) if "split" in data else None,
-                ),
-                method=dict(values["method"]),
-                inputs={str(role): str(key) for role, key in values["inputs"].items()},
-                mode=values["mode"],
-                seed=int(values["seed"]),
-                threads=int(values["threads"]),
-                device=str(values["device"]),
-                version=int(values["version"]),
-                extra=dict(values["extra"]),
-                title=title,
-                study=str(values.get("study", "")),
-            )
-            if key is not None:
-                vars(job)["key"] = key
-            return job
+            if spec.keys() != _SPEC or data.keys() - {"split"} != _DATA or not isinstance(data["chain"], list):
+                raise ValueError("other fields in its spec or data")
+            held = [values[name] for name in _TYPES]
+            texts = (spec["name"], data["dataset"], data["fingerprint"], *values["inputs"].values())
+            if [*map(type, held)] != _KINDS or {*map(type, texts)} != {str} or type(spec["params"]) is not dict:
+                raise TypeError("a field of another type")
+            mode, split = values["mode"], data.get("split", 0)
+            if not (mode is None or type(mode) is str) or type(split) is not int:
+                raise TypeError("a difficulty or split of another type")
+            chain = tuple(map(_link, data["chain"]))
+            ref = DataRef(data["dataset"], data["fingerprint"], chain, data_dir, data.get("split"))
+            own: dict[str, Any] = dict(zip(_TYPES, held))
+            return cls(values["kind"], Spec(spec["name"], spec["params"]), ref, mode=mode, **own)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"this is no job of format {FORMAT} ({error!r}); it was not written by grb") from None

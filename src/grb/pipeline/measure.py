@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grb.attack.build import preset_name
-from grb.dataset import Dataset
 from grb.evaluator.measurement import (
+    CORRUPTION,
     AttackInfo,
     DatasetInfo,
     DefenseInfo,
@@ -16,12 +15,14 @@ from grb.evaluator.measurement import (
     MethodInfo,
     Outcome,
     pack_bits,
+    submission_label,
 )
-from grb.evaluator.scoring import Evaluation
 from grb.pipeline.job import Job
-from grb.pipeline.profile_job import column
-from grb.pipeline.recipe import CORRUPTION
 from grb.pipeline.record import Record
+
+if TYPE_CHECKING:  # whoever only checks a record needs no torch
+    from grb.dataset import Dataset
+    from grb.evaluator.scoring import Evaluation
 
 Read = Callable[[str], Record]
 
@@ -50,8 +51,8 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         DatasetInfo(
             dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
         ),
-        _defense(victim),
-        _attack(job, dataset, victim, read),
+        defense_info(victim),
+        attack_info(job, victim, read, dataset),
         outcomes,
         metric=found.primary,
         objective="poisoning" if victim.job.data.edits else "evasion",
@@ -66,11 +67,14 @@ def method_info(record: Record) -> MethodInfo:
     job = record.job
     seconds = float(record.result.get("cpu_seconds", record.provenance.get("cpu_seconds", 0.0)))
     card = record.result.get("card")
-    title = f"{card['name']} (submitted)" if isinstance(card, dict) else str(record.result.get("title", ""))
+    title = str(record.result.get("title", ""))
+    if isinstance(card, dict):
+        title = submission_label(card["name"], job.version)
     return MethodInfo(job.spec.name, dict(job.spec.params), job.seed, job.version, record.key, seconds, title)
 
 
-def _defense(record: Record) -> DefenseInfo:
+def defense_info(record: Record) -> DefenseInfo:
+    """The victim behind a score, as the record of its fit describes it."""
     extra, result = record.job.extra, record.result
     return DefenseInfo(
         method_info(record),
@@ -81,8 +85,18 @@ def _defense(record: Record) -> DefenseInfo:
     )
 
 
-def _attack(job: Job, dataset: Dataset, victim: Record, read: Read) -> AttackInfo | None:
+def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = None) -> AttackInfo | None:
+    """The attack or perturbation behind a score, as the records of its inputs describe it; None for the clean graph.
+
+    Args:
+        job: The score job.
+        victim: Record of the victim's fit.
+        read: From the key of a job to its record.
+        dataset: What it was computed on; without it, ``preset`` is left empty.
+    """
     if job.data.perturbations:
+        from grb.pipeline.profile_job import column
+
         chain = job.data.perturbations
         params: dict[str, Any] = dict(chain[0].params) if len(chain) == 1 else {}
         name = "+".join(spec.name for spec in chain)
@@ -107,5 +121,11 @@ def _attack(job: Job, dataset: Dataset, victim: Record, read: Read) -> AttackInf
         float(record.provenance["peak_megabytes"]),
         int(record.objects["edit"]["bytes"]),
         tuple(map(str, result["notes"])),
-        preset_name(threat, dataset, record.job.mode or "full"),
+        "" if dataset is None else _preset(threat, dataset, record.job),
     )
+
+
+def _preset(threat: dict[str, Any], dataset: Dataset, job: Job) -> str:
+    from grb.attack.build import preset_name
+
+    return preset_name(threat, dataset, job.mode or "full")

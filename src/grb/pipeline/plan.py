@@ -1,52 +1,27 @@
-"""The planner: from a recipe to the jobs of a study and the boards that they make."""
+"""From a recipe to a study: its jobs, and the boards that they make."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
-import torch
-
-from grb.attack.build import build_attack, default_threat_model, steps_of
-from grb.catalogue import resolve, spelling
+from grb.attack.build import build_attack, steps_of
 from grb.dataset import Dataset, dataset_reference, load_dataset
-from grb.defense import build_defense
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError
 from grb.evaluator.measurement import DatasetInfo
 from grb.evaluator.scoring import check_metrics
-from grb.model.build import build
-from grb.names import ModelName
-from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
-from grb.pipeline.gate import threat_within
+from grb.pipeline.entry import entry_label
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
+from grb.pipeline.planner import PlannedScore, Planner
+from grb.pipeline.recipe import CORRUPTION, Recipe
 from grb.pipeline.record import SUBMISSION, Record
-from grb.pipeline.spec import Spec, canonical_json, plain
+from grb.pipeline.spec import canonical_json
 from grb.pipeline.store import Store
 from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
-from grb.pipeline.submission import card_of
-from grb.threat import FeatureLimits, Threat, threat_from_dict
-
-# surrogates are other models than any victim, also where both are a GCN
-SURROGATE_SEED = 1000
-Victims = Mapping[tuple[str, int], str]
-Limit = tuple[str, float] | None
-
-
-@dataclass(frozen=True)
-class _Score:
-    """A planned score: its job, and where it stands; ``order`` keeps scores of one edit together."""
-
-    key: str
-    order: tuple[int, str, str, str]
-    limit: Limit = None
-    clean: bool = False
-    measurements: int = 1
 
 
 def plan_study(
@@ -80,7 +55,7 @@ def plan_study(
         joined = planner.joining(submitted)
         victims = {**planner.victims(), **planner.submitted_victims(joined)}
         scores = [*planner.scores(victims), *planner.submitted_attacks(joined, victims)]
-        jobs, cards = planner.jobs, {card.label: card for _, card in joined}
+        jobs, cards = planner.jobs, {entry_label(job): card for job, card in joined}
     size = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.num_features)
     ordered = sorted(scores, key=lambda score: score.order)
     return Study(
@@ -106,7 +81,7 @@ def _built_steps(attack: str, dataset: str, params: str) -> int:
 
 
 def _info(
-    recipe: Recipe, dataset: Dataset, reference: str, scores: list[_Score], cards: Mapping[str, Card]
+    recipe: Recipe, dataset: Dataset, reference: str, scores: list[PlannedScore], cards: Mapping[str, Card]
 ) -> StudyInfo:
     limits = list(dict.fromkeys(score.limit for score in scores if not score.clean)) or [None]
     parts = []
@@ -137,7 +112,7 @@ def _info(
 
 def _plan_folds(
     recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]
-) -> tuple[dict[str, Job], list[_Score]]:
+) -> tuple[dict[str, Job], list[PlannedScore]]:
     """Graphs to classify: training r of every victim is on split r and meets the attacks on the test graphs of that split."""
     if recipe.scenario == CORRUPTION:
         raise DataError(
@@ -152,7 +127,7 @@ def _plan_folds(
     if dataset.scheme is None and recipe.victims > 1:
         raise DataError(f"dataset '{dataset.name}' has one split, but the recipe asks for victims={recipe.victims}")
     jobs: dict[str, Job] = {}
-    scores: list[_Score] = []
+    scores: list[PlannedScore] = []
     for fold in range(recipe.victims):
         number = None if dataset.scheme is None else fold
         own = dataset if number is None else dataset.with_split(number)
@@ -173,7 +148,7 @@ def join_submission(
     """
     others = [record for record in store.submitted() if record.key != submission.key]
     study = plan_study(recipe, data_dir=data_dir, submitted=[*others, submission])
-    label = card_of(submission).label
+    label = entry_label(submission.job)
     if submission.key not in study.jobs:
         raise DataError(
             f"{label} does not fit recipe '{recipe.name}': its dataset, scenario, difficulty or range of features is another"
@@ -193,288 +168,3 @@ def join_submission(
             "run it first, or name the recipe that was run with --recipe FILE.yaml"
         )
     return study, study.only(targets)
-
-
-class Planner:
-    """Plans one split of one dataset."""
-
-    def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
-        self.recipe, self.dataset, self.data = recipe, dataset, data
-        self.common = {**common, "study": recipe.name}
-        self.jobs: dict[str, Job] = {}
-        self.built: dict[str, tuple[Spec, Any, int]] = {}
-        self.modes = tuple(mode for mode in recipe.modes if len(dataset.split.test.get(mode, ())))
-        if not self.modes:
-            raise DataError(f"dataset '{dataset.name}' has no test nodes of {', '.join(recipe.modes)}")
-        self.limits = {mode: list(self._threats(mode)) for mode in self.modes} if recipe.scenario != CORRUPTION else {}
-        self.training: dict[str, Any] = {}
-        if recipe.train_mode != "inductive":
-            self.training["train_mode"] = recipe.train_mode
-
-    def add(self, job: Job) -> str:
-        """Add a job to the plan and return its key."""
-        self.jobs[job.key] = job
-        return job.key
-
-    def scores(self, victims: Victims) -> list[_Score]:
-        """All scores of the recipe, without those of submitted attacks."""
-        attacked = {CORRUPTION: self.corruption}.get(self.recipe.scenario, self.transfer)
-        if self.recipe.scenario != CORRUPTION:
-            for spec in map(_attack, (*self.recipe.attacks, *self.recipe.white_box)):
-                self.check_objective(spec)
-        return [*self.clean(victims), *attacked(victims), *self.white_box(victims)]
-
-    # victims
-
-    def victims(self) -> dict[tuple[str, int], str]:
-        """Keys of all trainings by defense and number; the slowest first, so that no worker is left alone with one."""
-        listed = self.defenses()
-        ordered = sorted(listed, key=lambda spec: not ModelName.parse(spec.name).adversarial)
-        return {
-            (spec.label, number): self.fit(spec, self.recipe.seed + number)
-            for number in range(self.recipe.victims)
-            for spec in ordered
-        }
-
-    def defenses(self) -> list[Spec]:
-        """Every victim of the recipe once, the baselines among them."""
-        given = [*self.recipe.defenses, *map(Spec, BASELINES)]
-        return list({spec.label: spec for spec in map(self.model, given)}.values())
-
-    def model(self, spec: Spec) -> Spec:
-        """Under the catalogue's own spelling, so that an alias is the same job; on graphs, models of nodes are pooled."""
-        return replace(spec, name=str(ModelName.parse(spec.name).for_task(self.dataset.task)))
-
-    def joining(self, submitted: Iterable[Record]) -> list[tuple[Job, Card]]:
-        """Submissions that this board can show."""
-        found = [(record.job, card_of(record)) for record in submitted]
-        return [
-            (job, card)
-            for job, card in found
-            if job.data.fingerprint == self.data.fingerprint
-            and self.recipe.objective == "evasion"
-            and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
-            and (card.kind == "defense" or self.allowed(job, card.mode))
-        ]
-
-    def allowed(self, job: Job, mode: str) -> list[Limit]:
-        """The boards of this study whose limits a submitted edit keeps: its recorded limits must lie within theirs."""
-        given = job.extra["threat"]
-        return [limit for limit, threat in self.limits[mode] if threat_within(given, threat.to_dict())]
-
-    def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
-        """Keys of submitted models by name; each was trained once, outside."""
-        return {(card.label, 0): self.add(job) for job, card in joined if card.kind == "defense"}
-
-    def submitted_attacks(self, joined: Iterable[tuple[Job, Card]], victims: Victims) -> Iterator[_Score]:
-        """Scores of every victim under every submitted edit."""
-        for job, card in joined:
-            if card.kind == "attack":
-                edit = self.add(job)
-                for (defense, _), victim in victims.items():
-                    key = self.score(victim, edit, card.mode, f"{defense} under {card.label}")
-                    for limit in self.allowed(job, card.mode):
-                        yield _Score(key, (0, card.label, "", edit), limit)
-
-    @property
-    def varied(self) -> list[Limit]:
-        """The varied limits; one None without a sweep."""
-        swept = [(name, float(value)) for name, values in self.recipe.sweep.items() for value in values]
-        return [*swept] or [None]
-
-    def fit(self, spec: Spec, seed: int, edit: str | None = None) -> str:
-        """Plan a training: on the clean graph, or under poisoning on the attacked one."""
-        whole, method, version = self.method("fit", spec)
-        extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
-        data = self.data if edit is None else self.data.with_edit(edit)
-        own: dict[str, Any] = {"seed": seed, "version": version, "extra": extra, "title": spec.label}
-        return self.add(Job("fit", whole, data, method, **own, **self.common))
-
-    def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
-        """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
-        known = self.built.get(f"{kind} {spec.label}")
-        if known is not None:
-            return known
-        if kind == "fit":
-            params = {**self.recipe.training, **spec.params}
-            built: Any = build_defense(spec.name, self.dataset.name, **params)
-            # made and thrown away: it refuses what the model does not take
-            build(built.settings, self.dataset.graph.num_features, self.dataset.num_classes, torch.Generator())
-            maker = resolve("model", ModelName.parse(spec.name).architecture)
-        else:
-            params = dict(spec.params)
-            if self.recipe.iterations is not None and _iterative(spec, self.dataset.name):
-                params.setdefault("iterations", self.recipe.iterations)
-            built = build_attack(spec.name, self.dataset.name, **params)
-            maker = resolve("attack", spec.name)
-        found = (
-            Spec(spec.name, params),
-            plain(built),
-            _version({maker, type(built), type(getattr(built, "attack", None))}),
-        )
-        self.built[f"{kind} {spec.label}"] = found
-        return found
-
-    def check_objective(self, spec: Spec) -> None:
-        """Refuse an attack that poisons training data in a recipe whose victims are trained before it."""
-        wanted = str(getattr(resolve("attack", spec.name), "objective", "evasion"))
-        if wanted == "poisoning" and self.recipe.objective != "poisoning":
-            raise DataError(
-                f"attack '{spec.name}' poisons training data, but recipe '{self.recipe.name}' scores victims that were "
-                "trained before the attack; add 'objective: poisoning' so that they are trained on the attacked graph"
-            )
-
-    # scores
-
-    def clean(self, victims: Victims) -> Iterator[_Score]:
-        """Every victim on the clean graph."""
-        for (defense, _), model in victims.items():
-            key = self.score(model, None, None, defense)
-            yield _Score(key, (0, "", "", model), clean=True, measurements=len(self.modes))
-
-    def corruption(self, victims: Victims) -> Iterator[_Score]:
-        """Every victim on every perturbed graph; random perturbations are drawn once per repeat."""
-        for spec in map(corruption_spec, self.recipe.attacks):
-            built = build_perturbation(spec.name, **spec.params)
-            data, method = self.data.perturbed(spec), {"perturbation": plain(built), **self.metrics}
-            for repeat in range(self.recipe.repeats if built.random else 1):
-                for (defense, _), victim in victims.items():
-                    job = Job(
-                        "score",
-                        Spec("score"),
-                        data,
-                        title=defense,
-                        inputs={"model": victim},
-                        seed=self.recipe.seed + repeat,
-                        version=built.version,
-                        extra=method,
-                        **self.common,
-                    )
-                    yield _Score(self.add(job), (repeat, spec.label, "", victim), measurements=len(self.modes))
-
-    def transfer(self, victims: Victims) -> Iterator[_Score]:
-        """Every victim under edits that were made without it."""
-        for repeat, source, spec, mode, (limit, threat) in self.attacks():
-            edit = self.attack(spec, source, mode, threat, repeat, "transfer")
-            order = (repeat, spec.label, "transfer", edit)
-            trained = victims if self.recipe.objective == "evasion" else self.poisoned(edit)
-            for (defense, _), victim in trained.items():
-                yield _Score(self.score(victim, edit, mode, f"{defense} under {spec.label}"), order, limit)
-
-    def attacks(self) -> Iterator[tuple[int, str | None, Spec, str, tuple[Limit, Threat]]]:
-        """Repeat, key of the surrogate, attack, difficulty and limits of every transfer attack."""
-        recipe = self.recipe
-        attacks, surrogates = [*map(_attack, recipe.attacks)], [*map(self.model, recipe.surrogates)]
-        needs = {spec.label: getattr(resolve("attack", spec.name), "needs_model", True) for spec in attacks}
-        for repeat in range(recipe.repeats):
-            for number, surrogate in enumerate(surrogates if any(needs.values()) else surrogates[:1]):
-                model = self.fit(surrogate, recipe.seed + SURROGATE_SEED + repeat) if any(needs.values()) else None
-                for spec in attacks:
-                    if number and not needs[spec.label]:
-                        continue  # once is enough without a model
-                    source = model if needs[spec.label] else None
-                    for mode in self.modes:
-                        for varied in self.limits[mode]:
-                            yield repeat, source, spec, mode, varied
-
-    def poisoned(self, edit: str) -> dict[tuple[str, int], str]:
-        """Every victim trained on the attacked graph."""
-        numbers = range(self.recipe.victims)
-        return {
-            (spec.label, number): self.fit(spec, self.recipe.seed + number, edit)
-            for number in numbers
-            for spec in self.defenses()
-        }
-
-    def white_box(self, victims: Victims) -> Iterator[_Score]:
-        """Every victim under edits that were made with its own gradients."""
-        for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
-            for spec in map(_attack, self.recipe.white_box):
-                for (defense, _), victim in victims.items():
-                    for mode in self.modes:
-                        for limit, threat in self.limits[mode]:
-                            edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
-                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} (white-box)")
-                            yield _Score(key, (repeat, spec.label, "white-box", key), limit)
-
-    def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
-        """The limits, alone or with one of them varied."""
-        threat = recipe_threat(self.recipe, self.dataset, mode)
-        for limit in self.varied:
-            if limit is None:
-                yield None, threat
-            else:
-                yield limit, change_threat(threat, {limit[0]: _number(limit[1])})
-
-    def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
-        """Plan an attack on the model of a job, or without one, and return its key."""
-        whole, method, version = self.method("attack", spec)
-        job = Job(
-            "attack",
-            whole,
-            self.data,
-            method,
-            inputs={"surrogate": model} if model else {},
-            mode=mode,
-            seed=self.recipe.seed + repeat,
-            version=version,
-            extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
-            title=spec.label,
-            **self.common,
-        )
-        return self.add(job)
-
-    @property
-    def metrics(self) -> dict[str, Any]:
-        """Part of a score's key only if the recipe asks for more than the metric that ranks."""
-        return {"metrics": list(self.recipe.metrics)} if self.recipe.metrics else {}
-
-    def score(self, model: str, edit: str | None, mode: str | None, title: str) -> str:
-        """Plan a score and return its key."""
-        data = self.data if edit is None else self.data.with_edit(edit)
-        own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
-        return self.add(Job("score", Spec("score"), data, **own, **self.common))
-
-
-def recipe_threat(recipe: Recipe, dataset: Dataset, mode: str) -> Threat:
-    """The threat model of a recipe on the targets of a difficulty, without any variation."""
-    changes = dict(recipe.threat)
-    named: FeatureLimits = "paper"
-    if changes.get("feature_range") in get_args(FeatureLimits):
-        named = changes.pop("feature_range")
-    return change_threat(default_threat_model(recipe.scenario, dataset, mode, named), changes)
-
-
-def _attack(spec: Spec) -> Spec:
-    return replace(spec, name=spelling("attack", spec.name))
-
-
-def _version(parts: Iterable[Any]) -> int:
-    """Of a method with all its parts: higher when one of theirs is raised."""
-    return 1 + sum(getattr(part, "version", 1) - 1 for part in parts)
-
-
-def _iterative(spec: Spec, dataset: str) -> bool:
-    try:
-        build_attack(spec.name, dataset, iterations=1)
-    except DataError:
-        return False
-    return True
-
-
-def _number(value: float) -> float | int:
-    return int(value) if float(value).is_integer() else value
-
-
-def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
-    """Return the threat model with other limits; unknown ones are refused."""
-    if not changes:
-        return threat
-    known = [each.name for each in fields(threat)]
-    unknown = sorted(set(changes) - set(known))
-    if unknown:
-        raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
-    values = threat.to_dict()
-    if "edges" in changes:  # instead of a fraction of them
-        values.pop("edge_ratio", None)
-    return threat_from_dict({**values, **changes})

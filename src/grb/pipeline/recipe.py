@@ -12,14 +12,12 @@ from typing import Any
 
 from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
-from grb.evaluator.measurement import OBJECTIVES, TRAIN_MODES
+from grb.evaluator.measurement import CORRUPTION, OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric
 from grb.pipeline.safe_yaml import first_duplicate, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
 SCENARIOS = ("injection", "modification")
-# nobody attacks: victims of the clean graph are scored on perturbed ones
-CORRUPTION = "corruption"
 # present in every table: the graph-free floor and the undefended model
 BASELINES = ("gcn", "mlp")
 _CHOICES = {

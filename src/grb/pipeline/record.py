@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 from grb.errors import DataError, IntegrityError
 from grb.pipeline.job import Job
-from grb.pipeline.spec import digest
+from grb.pipeline.spec import canonical_json, digest
 
 FORMAT = 2
 # name of the spec of a job that nobody computed: its artefact was submitted
@@ -20,6 +21,10 @@ FILE = "file"
 NOT_COMPUTED = (SUBMISSION, FILE)
 # larger records were not written by grb
 MAX_RECORD = 64 * 2**20
+# what differs between two runs of one job on one machine
+CLOCKS = frozenset({"seconds", "cpu_seconds", "peak_megabytes"})
+# which study asked first is no result either
+NOT_COMPARED = CLOCKS | {"study"}
 SUFFIXES = (".safetensors", ".npz")
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -60,17 +65,27 @@ class Record:
         try:
             values = _DECODER.decode(data.decode())
             written = values.pop("sha256", None)
-            found = digest(values)  # refuses infinite numbers as well
+            # the canonical text in three parts, because that of the job is hashed once more; refuses infinite numbers as well
+            job = canonical_json(values["job"])
+            before = canonical_json({name: value for name, value in values.items() if name < "job"})
+            after = canonical_json({name: value for name, value in values.items() if name > "job"})
+            found = _sha256(f'{before[:-1]},"job":{job},{after[1:]}')
             record = cls(**_parsed(values))
-            of_key = record.key == key == digest(values["job"]) and values["job"] == record.job.plain()
+            of_key = record.key == key == _sha256(job)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise IntegrityError(f"record {source} is damaged ({str(error)[:80]}); remove it and run again") from None
         if not of_key:
             raise IntegrityError(f"record {source} is of another job than its name says; remove it and run again")
-        if written is not None and written != found:
+        if written is None:
+            raise IntegrityError(f"record {source} has no sha256 of its content; remove it and run again")
+        if written != found:
             raise IntegrityError(f"record {source} was changed after it was written; remove it and run again")
         vars(record.job)["key"] = key  # the cached property: it need not be hashed again
         return record
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _objects(values: Any) -> dict[str, dict[str, Any]]:
@@ -118,6 +133,13 @@ def _refuse_constant(name: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def without_clocks(value: Any) -> Any:
+    """Return a plain value without what differs from run to run: clocks, memory counters, and which study asked first."""
+    if isinstance(value, dict):
+        return {name: without_clocks(item) for name, item in value.items() if name not in NOT_COMPARED}
+    return value
 
 
 def is_key(value: Any) -> bool:

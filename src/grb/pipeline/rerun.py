@@ -4,35 +4,52 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from grb.errors import IntegrityError
-from grb.pipeline.job import KINDS, Job
-from grb.pipeline.record import NOT_COMPUTED, Record
+from grb.pipeline import gate
+from grb.pipeline.job import KINDS
+from grb.pipeline.outcome_checks import packed_bits
+from grb.pipeline.provenance import other_environment
+from grb.pipeline.record import NOT_COMPARED, NOT_COMPUTED, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import closure
 from grb.pipeline.worker import Worker
 
-# what a clock says differs from run to run; which study asked first is no result
-NOT_COMPARED = frozenset({"seconds", "cpu_seconds", "study"})
+# another CPU, library or number of threads may round otherwise: so much of a score may differ then, and of a training
+SCORE_TOLERANCE = 0.01
+BITS_TOLERANCE = 0.02
+TRAINING_TOLERANCE = 0.05
+Verdict = Literal["equal", "rounding", "different"]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A job that was computed again."""
+    """A job that was computed again.
+
+    Args:
+        key: Key of the record.
+        label: What it is, in a few words.
+        difference: What was found to differ; empty if every bit is equal.
+        verdict: ``equal``; ``rounding`` if the record was made in another environment (CPU, versions, threads) and differs
+            within the tolerances; ``different`` otherwise, which is how a forged record shows.
+        scores: For a score, what the record claims and what was found here, by difficulty.
+    """
 
     key: str
     label: str
     difference: str
+    verdict: Verdict = "equal"
+    scores: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def equal(self) -> bool:
-        """Whether the recomputed result is the recorded one."""
+        """Whether every bit is equal."""
         return not self.difference
 
 
@@ -53,7 +70,13 @@ class _Dry(Store):
 
 
 def choose(store: Store, count: int, *, seed: int) -> list[str]:
-    """Keys of random scores, without repetition."""
+    """Return the keys of random scores, without repetition; a sample that a forger could predict proves nothing.
+
+    Args:
+        store: The store.
+        count: Number of scores; all if there are fewer.
+        seed: Random seed of the sample; take one that nobody could know when the records were written.
+    """
     scores = [record.key for record in store.records() if record.job.kind == "score"]
     order = torch.randperm(len(scores), generator=torch.Generator().manual_seed(seed)).tolist()
     return [scores[index] for index in order[:count]]
@@ -79,41 +102,43 @@ def rerun(
     }
     needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name not in NOT_COMPUTED]
     wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
-    for key in wanted if not trust_code else []:
-        _check_names(jobs[key])
+    for key in wanted:
+        gate.admit(store.read(key), trust_code=trust_code)
     worker = Worker(_Dry(store.path))
     found = []
     for key in wanted:
         before, after = store.read(key), worker.compute(jobs[key])
-        comparison = Comparison(key, jobs[key].label, _difference(before, after))
+        comparison = compare(before, after)
         on_job(comparison)
         found.append(comparison)
     return found
 
 
-def _check_names(job: Job) -> None:
-    for name in (job.spec.name, job.data.dataset):
-        if ":" in name:
-            raise IntegrityError(
-                f"record {job.key[:12]} names code '{name[:60]}' instead of a catalogued method; it is imported only if "
-                "you trust it (trust_code, --trust-code)"
-            )
+def compare(before: Record, after: Record) -> Comparison:
+    """Compare a record with the same job computed again."""
+    difference = _difference(before, after)
+    verdict: Verdict = "equal"
+    if difference:
+        other = other_environment(before.provenance, after.provenance)
+        verdict = "rounding" if other and _within_tolerance(before, after) else "different"
+        difference += f" (made with {other})" if other else ""
+    return Comparison(before.key, before.job.label, difference, verdict, dict(_scores(before, after)))
 
 
 def _difference(before: Record, after: Record) -> str:
     for name, entry in before.objects.items():
         if after.objects.get(name, {}).get("sha256") != entry["sha256"]:
-            return f"other bytes of its {name}{_elsewhere(before, after)}"
+            return f"other bytes of its {name}"
     first, second = ({**_flat(each.result), **_flat(each.measurement or {})} for each in (before, after))
     for name in sorted(first.keys() | second.keys()):
         old, new = first.get(name), second.get(name)
         if old != new:
-            return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}{_elsewhere(before, after)}"
+            return f"its {name} is {str(new)[:60]}, but the record says {str(old)[:60]}"
     return ""
 
 
 def _flat(values: Mapping[str, Any], start: str = "") -> dict[str, Any]:
-    """Nested values by their path, as in ``outcomes full changed``, without what clocks say."""
+    """Nested values by their path, as in ``outcomes full changed``, without what is not compared."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if name not in NOT_COMPARED:
@@ -121,10 +146,49 @@ def _flat(values: Mapping[str, Any], start: str = "") -> dict[str, Any]:
     return found
 
 
-def _elsewhere(before: Record, after: Record) -> str:
-    """What was different where the record was made: bits are the same only for the same versions and kind of machine."""
-    for name in ("torch", "machine", "system"):
-        old, new = before.provenance.get(name), after.provenance.get(name)
-        if old != new:
-            return f" (made with {name} {str(old)[:40]}, here {new})"
-    return ""
+def _scores(before: Record, after: Record) -> Iterator[tuple[str, tuple[float, float]]]:
+    if before.job.kind == "score" and before.measurement and after.measurement:
+        metric = after.measurement["metric"]
+        for name, outcome in after.measurement["outcomes"].items():
+            claimed = before.measurement.get("outcomes", {}).get(name, {}).get("values", {}).get(metric)
+            if isinstance(claimed, int | float):
+                yield name, (float(claimed), outcome["values"][metric])
+
+
+def _within_tolerance(before: Record, after: Record) -> bool:
+    """Whether rounding on another machine explains a difference; a result that has other parts is never explained."""
+    try:
+        if before.job.kind == "fit":
+            old, new = before.result, after.result
+            near = abs(old["val_score"] - new["val_score"]) <= TRAINING_TOLERANCE
+            return near and all(old[name] == new[name] for name in ("parameters", "settings"))
+        if before.job.kind == "attack":
+            return bool(before.result["budget"] == after.result["budget"])
+        if before.job.kind == "score":
+            return _near_scores(before.measurement or {}, after.measurement or {})
+        return abs((before.measurement or {})["auroc"] - (after.measurement or {})["auroc"]) <= TRAINING_TOLERANCE
+    except (KeyError, TypeError, AttributeError, IntegrityError):
+        return False
+
+
+def _near_scores(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    before, after = without_clocks(before), without_clocks(after)
+    if any(before[name] != after[name] for name in after if name != "outcomes"):
+        return False
+    if before["outcomes"].keys() != after["outcomes"].keys():
+        return False
+    for name, new in after["outcomes"].items():
+        old = before["outcomes"][name]
+        if old["targets"] != new["targets"] or old["values"].keys() != new["values"].keys():
+            return False
+        pairs = [
+            (old["changed"], new["changed"]),
+            *((old["values"][each], new["values"][each]) for each in new["values"]),
+        ]
+        bits = packed_bits(old["correct"], old["targets"]) ^ packed_bits(new["correct"], new["targets"])
+        if (
+            max(abs(one - two) for one, two in pairs) > SCORE_TOLERANCE
+            or bits.bit_count() > BITS_TOLERANCE * new["targets"]
+        ):
+            return False
+    return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -16,7 +16,9 @@ from typing import Any
 from grb.errors import DataError
 from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
 from grb.evaluator.measurement import Measurement, Outcome
+from grb.pipeline.attestation import verify_attestations, with_signers
 from grb.pipeline.board_flags import card_flags, found_flags, invalid_flags, is_unranked, score_flags
+from grb.pipeline.entry import newest_entries, with_versions
 from grb.pipeline.record import Record
 from grb.pipeline.store import Store
 from grb.pipeline.study import Part, Study, StudyInfo
@@ -24,16 +26,26 @@ from grb.pipeline.study import Part, Study, StudyInfo
 Measurements = Mapping[str, Measurement]
 
 
-def boards(store: Store, recipes: Iterable[str] | None = None) -> list[Board]:
+def boards(store: Store, recipes: Iterable[str] | None = None, *, trusted: Iterable[Any] = ()) -> list[Board]:
     """The boards of a store: of every study in it, or of the named ones.
 
     A study whose scores another study of the store shows as well is left out unless it is named.
+
+    Args:
+        store: The store.
+        recipes: Names of the studies to show; all if None.
+        trusted: Public keys (:func:`grb.pipeline.attestation.read_public_key`) whose attestations say who measured a score.
     """
-    return build_boards(store.records(), recipes, where=str(store.path))
+    signed = verify_attestations(store, trusted)
+    return build_boards(store.records(), recipes, where=str(store.path), signer_of=signed.signer_of)
 
 
 def build_boards(
-    records: Iterable[Record], recipes: Iterable[str] | None = None, *, where: str = "this"
+    records: Iterable[Record],
+    recipes: Iterable[str] | None = None,
+    *,
+    where: str = "this",
+    signer_of: Callable[[str], str] = lambda key: "",
 ) -> list[Board]:
     """The boards that some records make.
 
@@ -42,8 +54,10 @@ def build_boards(
             of their own, by dataset, scenario and objective.
         recipes: Names of the studies to show; all if None.
         where: What to call the source in a refusal.
+        signer_of: From the key of a score to the name of who vouches for it; empty if nobody does.
     """
     studies, measurements = _read(records)
+    measurements, replaced = newest_entries(measurements)
     if not measurements:
         raise DataError(f"{where} has no scores; `grb reproduce synth-cora --store {where}` makes some")
     named = None if recipes is None else list(recipes)
@@ -53,7 +67,8 @@ def build_boards(
         others = _told_apart({key: each for key, each in measurements.items() if key not in known})
         chosen += list(_unnamed(others))
         measurements |= others
-    return [board for info in chosen for board in study_boards(info, measurements)]
+    made = [board for info in chosen for board in study_boards(info, measurements)]
+    return [with_versions(with_signers(board, signer_of), replaced) for board in made]
 
 
 def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
@@ -103,7 +118,8 @@ def studies(store: Store) -> list[StudyInfo]:
 def build_board(study: Study, store: Store) -> list[Board]:
     """The boards of a study as they stand in a store: one, or one for every value of a swept limit."""
     assert study.info is not None, "a profiling has no board"
-    found = {key: _measurement(store.read(key)) for key in study.info.scores if store.has(key)}
+    shared: dict[Any, Any] = {}
+    found = {key: _measurement(store.read(key), shared) for key in study.info.scores if store.has(key)}
     if not found:
         raise DataError(f"{store.path} has no scores of '{study.info.name}' yet; `grb run` makes them")
     return study_boards(study.info, found)
@@ -112,17 +128,18 @@ def build_board(study: Study, store: Store) -> list[Board]:
 def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement]]:
     studies: list[StudyInfo] = []
     measurements: dict[str, Measurement] = {}
+    shared: dict[Any, Any] = {}
     for record in records:
         if record.job.kind == "study":
             studies.append(StudyInfo.from_dict(record.result))
         elif record.job.kind == "score":
-            measurements[record.key] = _measurement(record)
+            measurements[record.key] = _measurement(record, shared)
     return sorted(studies, key=lambda info: (info.name, info.title)), measurements
 
 
-def _measurement(record: Record) -> Measurement:
+def _measurement(record: Record, shared: dict[Any, Any]) -> Measurement:
     try:
-        return Measurement.from_dict(record.measurement)
+        return Measurement.from_dict(record.measurement, shared)
     except DataError as error:
         raise DataError(f"score {record.key[:12]}: {error}; remove the record and run again") from None
 

@@ -16,7 +16,10 @@ from grb.errors import DataError
 
 # what a built method carries for its user and not for its result
 NOT_HASHED = frozenset({"on_epoch", "on_step", "device"})
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+# plain values hold no cycles: they are JSON already, or what :func:`plain` made
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False
+)
 
 
 @dataclass(frozen=True)

@@ -88,21 +88,26 @@ class Store:
 
     def read(self, key: str) -> Record:
         """Read a record; one that is missing, torn or not of this key is refused."""
+        return Record.from_json(self.read_bytes(key), key=key, source=self._record_file(key))
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the bytes of a record's file."""
         path = self._record_file(key)
         try:
             with open(path, "rb", buffering=0) as stream:
                 if os.fstat(stream.fileno()).st_size > MAX_RECORD:
                     raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
-                data = stream.read()
+                return stream.read()
         except FileNotFoundError:
             raise DataError(f"no record {key[:12]} in {self.path}; run the recipe that makes it") from None
         except OSError as error:
             raise _unreadable(path, error) from None
-        return Record.from_json(data, key=key, source=path)
 
     def write(self, record: Record) -> None:
         """Write a record: the last step of a job."""
-        data = record.to_json()
+        self._keep(record, record.to_json())
+
+    def _keep(self, record: Record, data: bytes) -> None:
         self.prepare()
         write_atomic(self.record_path(record.key), data)
         with contextlib.suppress(OSError):  # the record counts
@@ -114,14 +119,21 @@ class Store:
         """Iterate over the records of submissions."""
         return (self.read(name) for name in _names(f"{self._root}/submitted") if is_key(name) and self.has(name))
 
-    def receive(self, key: str, data: bytes) -> None:
-        """Keep a record as another store wrote it, after the checks of one that is read; its artefacts must be here."""
+    def receive(self, key: str, data: bytes, *, trust_code: bool = False) -> None:
+        """Keep a record as another store wrote it, after :func:`grb.pipeline.gate.admit`; its artefacts must be here.
+
+        Args:
+            key: Key of the record.
+            data: Content of its file.
+            trust_code: Whether it may name code.
+        """
+        from grb.pipeline import gate  # records are read without what it imports
+
         path = self.record_path(key)
-        record = Record.from_json(data, key=key, source=path)
+        record = gate.admit(Record.from_json(data, key=key, source=path), trust_code=trust_code)
         for name in record.objects:
             self.checked(record, name)
-        self.prepare()
-        write_atomic(path, data)
+        self._keep(record, data)
 
     def keys(self) -> Iterator[str]:
         """Iterate over the keys of all records, in order."""
@@ -210,7 +222,8 @@ class Store:
                 data = stream.read()
         except OSError as error:
             raise _unreadable(path, error) from None
-        if hashlib.sha256(data).hexdigest() != record.objects[name]["sha256"]:
+        entry = record.objects[name]
+        if (hashlib.sha256(data).hexdigest(), len(data)) != (entry["sha256"], entry["bytes"]):
             raise IntegrityError(
                 f"artefact '{name}' of record {record.key[:12]} has other bytes than its name says; remove {path} and "
                 "the record, run again"
@@ -256,14 +269,22 @@ class Store:
     # maintenance
 
     def verify(self, *, on_record: Callable[[str], object] | None = None) -> list[Problem]:
-        """Check that every record is readable and of its key, every artefact has the right bytes, every input is present.
+        """Check every record: its key and hash, its artefacts and inputs, its fields, and what it derives.
+
+        The fields are those of its kind (:func:`grb.pipeline.gate.check_schema`), and nothing may contradict what it was made
+        of (:mod:`grb.pipeline.derived`). Nothing that a record names is imported.
 
         Args:
             on_record: Called with the key of every record that has been checked.
         """
+        from grb.pipeline import gate
+        from grb.pipeline.derived import DerivedChecks
+
         problems: list[Problem] = []
-        known = set(self.keys())
-        for key in sorted(known):
+        keys = list(self.keys())
+        known, checks = set(keys), DerivedChecks(self.read, self.find)
+        shared: dict[Any, Any] = {}
+        for key in keys:
             try:
                 record = self.read(key)
                 for name in record.objects:
@@ -271,10 +292,12 @@ class Store:
                 for needed in record.job.needs:
                     if needed not in known:
                         problems.append(Problem(key, f"its input {needed[:12]} is not in the store"))
+                problems += [Problem(key, message) for message in checks.check(gate.check_schema(record, shared))]
             except (IntegrityError, DataError) as error:
                 problems.append(Problem(key, str(error)))
             if on_record is not None:
                 on_record(key)
+        problems += [Problem(key, message) for key, message in checks.disagreements()]
         return problems
 
     def garbage(self) -> list[Path]:
@@ -286,7 +309,11 @@ class Store:
         }
         now = time.time()
         loose = [path for path in sorted((self.path / "objects").rglob("*")) if path.is_file() and path not in named]
-        loose += [path for folder in ("records", "failed") for path in sorted((self.path / folder).rglob("*.part"))]
+        loose += [
+            path
+            for folder in ("records", "failed", "attestations")
+            for path in sorted((self.path / folder).rglob("*.part"))
+        ]
         claims = [path for path in sorted((self.path / "claims").glob("*")) if _stale(path)]
         # the record of a young artefact may be on its way
         return [path for path in loose if now - _modified(path, now) > STALE_SECONDS] + claims

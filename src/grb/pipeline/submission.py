@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, write_npz
 from grb.names import ModelName
 from grb.pipeline.card import Card, card_from, short
+from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.executor import Limits
 from grb.pipeline.isolation import call_isolated
 from grb.pipeline.job import DataRef, Job
@@ -293,25 +294,45 @@ def repaired(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> li
 
 
 def add(store: Store, checked: Checked) -> Record:
-    """Keep a checked submission; another one under its name is refused."""
-    for record in submissions(store):
-        same = record.job.kind == checked.job.kind and record.job.mode == checked.job.mode
-        taken = str(record.job.spec.params.get("name"))
-        named = taken.casefold() == checked.card.name.casefold()
-        if not (same and named and record.job.data.dataset == checked.card.dataset):
-            continue
-        if record.key != checked.job.key:
-            raise DataError(f"the store has another {checked.card.kind} called '{taken[:64]}'; choose a new name")
-        if card_of(record) != checked.card:
-            raise DataError(
-                f"the store has '{checked.card.name}' with another card; give it a new name or the old card"
-            )
-        return record
+    """Keep a checked submission; under a name that the store has, it becomes the entry's next version."""
+    checked = as_version(store, checked)
     record = record_of(checked)
+    if store.has(record.key):
+        return store.read(record.key)
     for entry in record.objects.values():
         store.put(checked.data, entry["suffix"])
     store.write(record)
     return record
+
+
+def as_version(store: Store, checked: Checked) -> Checked:
+    """Return a checked submission as the version of its entry that it is in a store: the next one, or the one it was before.
+
+    A name that differs only by case or spaces, or that other authors have, is refused.
+    """
+    own, version = checked.card, 1
+    for record in submissions(store):
+        if entry_identity(record.job) != entry_identity(checked.job):
+            continue
+        card, what = card_of(record), f"the store has another {own.kind} called '{record_name(record.job)[:64]}'"
+        if card.name != own.name:
+            raise DataError(f"{what}, which differs only by case or spaces; use that spelling or choose a new name")
+        if card.authors != own.authors:
+            raise DataError(f"{what} by other authors; choose a new name")
+        if card == own and record.job.spec.params.get("sha256") == checked.sha256:
+            return replace(checked, job=replace(checked.job, version=record.job.version))
+        version = max(version, record.job.version + 1)
+    return replace(checked, job=replace(checked.job, version=version))
+
+
+def newest_versions(records: Iterable[Record]) -> list[Record]:
+    """Return only the newest version of every entry."""
+    listed = list(records)
+    newest: dict[tuple[str, ...], int] = {}
+    for record in listed:
+        identity = entry_identity(record.job)
+        newest[identity] = max(record.job.version, newest.get(identity, 0))
+    return [record for record in listed if record.job.version == newest[entry_identity(record.job)]]
 
 
 def record_of(checked: Checked) -> Record:
@@ -324,8 +345,8 @@ def record_of(checked: Checked) -> Record:
 
 
 def submissions(store: Store) -> list[Record]:
-    """All of a store, by name."""
-    return sorted(store.submitted(), key=lambda record: (str(record.job.spec.params.get("name")), record.key))
+    """Return the submissions of a store by name and version."""
+    return sorted(store.submitted(), key=lambda each: (record_name(each.job), each.job.version, each.key))
 
 
 def card_of(record: Record) -> Card:

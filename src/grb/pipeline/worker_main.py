@@ -67,7 +67,7 @@ def run_job(worker: Any, values: Mapping[str, Any], data_dir: str | None) -> Job
     """Do a job; errors of any class become text, which is all that crosses processes."""
     start = time.perf_counter()
     try:
-        worker.do(Job.from_plain(values, data_dir=data_dir))
+        worker.do(Job.from_message(values, data_dir=data_dir))
     except BaseException as error:  # sys.exit in a plug-in ends its job, not more
         return JobOutcome(time.perf_counter() - start, error_message(error), type(error).__name__)
     return JobOutcome(time.perf_counter() - start)

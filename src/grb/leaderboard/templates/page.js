@@ -390,7 +390,7 @@
       ["seeds of the attack", unique(edits.map((each) => each.attack_seed))], ["notes", edit.notes],
     ];
     const command = el("pre", { tabindex: "0", id: "command" });
-    const choose = (run) => { command.textContent = "grb store verify STORE --key " + (cell[SCORES][run] || "KEY") + " --rerun 1"; };
+    const choose = (run) => { command.textContent = "grb store verify STORE --record " + (cell[SCORES][run] || "KEY"); };
     choose(0);
     const copy = el("button", { type: "button" }, "copy");
     copy.addEventListener("click", () => {

@@ -1,0 +1,94 @@
+"""What an edit uses of its threat model, counted from the bytes of its file without torch and without the graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grb.errors import DataError
+from grb.graph.files import read_npz
+from grb.threat import Injection, Modification, Threat, threat_from_dict
+
+Array = np.ndarray[Any, Any]
+MAX_EDIT_BYTES = 2**31
+
+
+def check_edit(path: Path, threat: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Count what an edit uses, compare it with what a record says and with the limits that need no graph.
+
+    Args:
+        path: File of the edit.
+        threat: Threat model of the attack as plain values.
+        said: Budget that the record says was used.
+
+    Returns:
+        What the file says about itself, and one sentence for every contradiction.
+    """
+    arrays = read_npz(path, required=("add", "drop", "new_x", "set_ids", "set_x", "meta"), max_bytes=MAX_EDIT_BYTES)
+    try:
+        meta = json.loads(arrays["meta"].tobytes())
+        nodes = int(meta["n"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"meta of {path} cannot be read ({str(error)[:60]})") from None
+    limits = threat_from_dict(threat)
+    used = count_budget(arrays, nodes, limits)
+    sentences = [
+        f"its budget of {name} is {said.get(name)}, but its edit uses {count}"
+        for name, count in used.items()
+        if said.get(name) != count
+    ]
+    known = {*used, "graphs", "most_edges_per_graph"}
+    sentences += [f"its budget has {str(name)[:40]}, which nobody counts" for name in said if name not in known]
+    if "graphs" not in said:  # in a collection every graph has the limits
+        sentences += _excess(arrays, nodes, limits, used)
+    return meta, sentences
+
+
+def count_budget(arrays: Mapping[str, Array], nodes: int, threat: Threat) -> dict[str, int]:
+    """Count what an edit uses, as :meth:`grb.threat.Injection.check` and :meth:`grb.threat.Modification.check` do.
+
+    Args:
+        arrays: Arrays of the edit's file.
+        nodes: Number of nodes of the graph before the edit.
+        threat: Kind of threat model.
+    """
+    add, drop = arrays["add"], arrays["drop"]
+    if isinstance(threat, Modification):
+        return {"edges": add.shape[1] + drop.shape[1], "feature_nodes": len(arrays["set_ids"])}
+    new = len(arrays["new_x"])
+    ends = add.ravel()
+    degrees = np.bincount(ends[ends >= nodes].astype(np.int64) - nodes, minlength=new)
+    return {"nodes": new, "edges": add.shape[1], "most_edges_per_node": int(degrees.max()) if len(degrees) else 0}
+
+
+def _excess(arrays: Mapping[str, Array], nodes: int, threat: Threat, used: Mapping[str, int]) -> Iterator[str]:
+    if isinstance(threat, Injection):
+        allowed = {"nodes": threat.nodes, "most_edges_per_node": threat.edges_per_node}
+        if arrays["drop"].size or len(arrays["set_ids"]) or (arrays["add"].size and arrays["add"].max(0).min() < nodes):
+            yield "its edit changes the original graph, which an injection may not"
+        rows, bounds = arrays["new_x"], threat.feature_range
+    else:
+        allowed = {"feature_nodes": threat.feature_nodes}
+        if threat.edges is not None:
+            allowed["edges"] = threat.edges
+        if len(arrays["new_x"]):
+            yield "its edit injects nodes, which a modification may not"
+        for kind in ("add", "drop"):
+            if arrays[kind].size and kind not in threat.allow:
+                yield f"its edit has edges to {kind}, which its threat model forbids"
+        rows, bounds = arrays["set_x"], threat.feature_range or (-np.inf, np.inf)
+    for name, limit in allowed.items():
+        if used[name] > limit:
+            yield f"its edit uses {name}={used[name]}, but its threat model allows {limit}"
+    if rows.size:
+        # in float32, as features are used and as limits are compared with them
+        low, high, lowest, highest = (
+            float(np.float32(each)) for each in (rows.min(), rows.max(), bounds[0], bounds[1])
+        )
+        if not (lowest <= low and high <= highest):
+            allows = f"its threat model allows {bounds[0]:g} to {bounds[1]:g}"
+            yield f"its edit has features from {low:.9g} to {high:.9g}, but {allows}"
