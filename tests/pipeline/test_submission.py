@@ -24,9 +24,10 @@ from grb.errors import BudgetError, DataError, GRBError
 from grb.graph import GraphEdit
 from grb.pipeline import Limits, Store, Study, boards, plan_study, run
 from grb.pipeline.card import Card, parse_card, read_card
+from grb.pipeline.gate import WIDTHS
 from grb.pipeline.plan import join_submission
 from grb.pipeline.rerun import rerun
-from grb.pipeline.submission import WIDTHS, Checked, add, as_version, check, record_of, repaired, submissions
+from grb.pipeline.submission import Checked, add, as_version, check, record_of, repaired, submissions
 from grb.threat import Injection
 from grb.trainer.checkpoint import save_model
 from helpers import needs_grb_cora

@@ -49,6 +49,7 @@ def submit(
       grb submit weights.safetensors --card card.yaml --recipe grb-cora --store results
     """
     from grb.pipeline import Limits
+    from grb.pipeline.card import read_card
     from grb.pipeline.submission import repaired
 
     check_counts(workers=workers)  # not in this process, where no limit would hold
@@ -57,12 +58,16 @@ def submit(
         for sentence in repaired(file, fix):
             output.say(f"repaired: {sentence}")
         file = fix
-    checked = _checked(file, where, Limits(1, timeout, memory))
+    own = read_card(where)
+    place = None if only_check and recipe is None else store_at(store)
+    joined = None if place is None else _joined_recipe(place, own, recipe)
+    checked = _checked(file, own, joined, Limits(1, timeout, memory))
     if only_check:
         _show(checked, as_json)
         return
+    assert place is not None and joined is not None
     resources = run_options.Resources(workers, timeout, memory)
-    _add(checked, store_at(store), recipe, resources, as_json=as_json)
+    _add(checked, place, joined, resources, as_json=as_json)
 
 
 def _show(checked: Checked, as_json: bool) -> None:
@@ -82,7 +87,7 @@ def _show(checked: Checked, as_json: bool) -> None:
 def _add(
     checked: Checked,
     store: Store,
-    recipe: str | None,
+    recipe: Recipe,
     resources: run_options.Resources,
     *,
     as_json: bool,
@@ -94,8 +99,7 @@ def _add(
     from grb.pipeline.plan import join_submission
 
     checked = submission.as_version(store, checked)
-    made = _joined_recipe(store, checked.card, recipe)
-    study, part = join_submission(store, submission.record_of(checked), made)
+    study, part = join_submission(store, submission.record_of(checked), recipe)
     submission.add(store, checked)
     outcome = run_options.carry_out(part, store, resources, as_json=as_json)
     show_boards(build_board(study, store), as_json=as_json)
@@ -127,16 +131,17 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
     )
 
 
-def _checked(file: Path, card: Path, limits: Limits) -> Checked:
+def _checked(file: Path, card: Card, recipe: Recipe | None, limits: Limits) -> Checked:
+    """Check a submission against the limits of the recipe that it joins, or else against the dataset's presets."""
     from grb.attack.build import submission_threats
     from grb.dataset import load_dataset
-    from grb.pipeline.card import read_card
+    from grb.pipeline.planner import recipe_threat
     from grb.pipeline.submission import check
 
-    own = read_card(card)
-    dataset = load_dataset(own.dataset)
-    threat = submission_threats(own.scenario, dataset, own.mode)
-    return check(file, own, dataset, threat, limits=limits)
+    dataset = load_dataset(card.dataset)
+    fits = recipe is not None and recipe.scenario == card.scenario and card.kind == "attack"
+    threats = [recipe_threat(recipe, dataset, card.mode)] if fits and recipe else []
+    return check(file, card, dataset, threats or submission_threats(card.scenario, dataset, card.mode), limits=limits)
 
 
 def _values(checked: Checked) -> dict[str, object]:

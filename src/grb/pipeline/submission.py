@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from grb.names import ModelName
 from grb.pipeline.card import Card, card_from, short
 from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.executor import Limits
+from grb.pipeline.gate import check_model_params, snapshot
 from grb.pipeline.isolation import call_isolated
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
@@ -34,9 +35,6 @@ from grb.pipeline.store import SUBMISSION, Record, Store
 from grb.pipeline.worker import provenance
 from grb.threat import Threat, injected_degrees
 
-# layers, hops, heads and the like at most; parameters that are sizes instead are limited by the file's own
-MAX_REPEATS = 100
-WIDTHS = ("in_features", "out_features", "hidden_features", "rank", "neighbours")
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
@@ -98,15 +96,21 @@ def check(
     wanted = ".npz" if card.kind == "attack" else ".safetensors"
     if path.suffix != wanted and path.suffix in (".npz", ".safetensors"):
         raise DataError(f"the card is of {_an(card.kind)}, which is a {wanted} file, but {path} is another")
-    before = _sha256(path)
-    checked = (
-        _check_attack(path, card, dataset, threat if isinstance(threat, Sequence) else [threat])
-        if card.kind == "attack"
-        else _check_defense(path, card, dataset, limits, data_dir)
-    )
-    if not before == checked.sha256 == hashlib.sha256(checked.data).hexdigest():
-        raise DataError(f"{path} was changed while it was checked; check it again")
-    return checked
+    with snapshot(path) as taken, _named(taken.path, path):
+        if card.kind == "attack":
+            return _check_attack(taken.path, card, dataset, threat if isinstance(threat, Sequence) else [threat])
+        return _check_defense(taken.path, card, dataset, limits, data_dir)
+
+
+@contextmanager
+def _named(copy: Path, path: Path) -> Iterator[None]:
+    """Refusals name the file that was given, not the private copy that is checked."""
+    try:
+        yield
+    except (DataError, BudgetError) as error:
+        if type(error) not in (DataError, BudgetError):
+            raise
+        raise type(error)(str(error).replace(str(copy), str(path))) from None
 
 
 def _is_ours(name: str) -> bool:
@@ -185,7 +189,7 @@ def _tried(path: Path, dataset: Dataset) -> tuple[int, list[str]]:
 
     model, meta = load_model_with_meta(path)
     _check_basis(path, meta, dataset)
-    _check_repeats(path, model.params)
+    check_model_params(model.params, path)
     try:
         logits = predict(model, dataset.graph)
     except (RuntimeError, ValueError, IndexError) as error:
@@ -197,15 +201,6 @@ def _tried(path: Path, dataset: Dataset) -> tuple[int, list[str]]:
         )
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return parameters, [str(flag) for flag in check_model(model, dataset)]
-
-
-def _check_repeats(path: Path, params: Mapping[str, Any]) -> None:
-    """What a model does again and again costs time that no weight pays for."""
-    for key, value in params.items():
-        count = len(value) if isinstance(value, list | tuple) else value
-        if isinstance(count, int) and count > MAX_REPEATS and (count is not value or key not in WIDTHS):
-            what = f"{count} numbers as {key}" if count is not value else f"{key}={count}"
-            raise DataError(f"{path} asks for {what}, but at most {MAX_REPEATS} are allowed in a submission")
 
 
 def _check_basis(path: Path, meta: Mapping[str, Any], dataset: Dataset) -> None:
