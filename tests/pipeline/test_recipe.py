@@ -244,3 +244,9 @@ def test_recipes_are_plain_yaml_that_any_reader_reads() -> None:
     folder = resources.files("grb").joinpath("pipeline").joinpath("recipes")
     for name in recipe_names():
         assert yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text("utf-8"))["dataset"]
+
+
+@pytest.mark.parametrize("name", ["repeats", "victims", "white_box_repeats"])
+def test_a_study_that_nobody_could_plan_is_refused_at_once(name: str) -> None:
+    with pytest.raises(DataError, match=f"{name} is 1000000000, but at most 10000 can be planned"):
+        parse_recipe(f"dataset: synth-tiny\n{name}: 1000000000\n", name="endless")

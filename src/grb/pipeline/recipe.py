@@ -27,6 +27,8 @@ _CHOICES = {
     "validation": ("attacked", "clean"),
 }
 MAX_BYTES = 2**20
+# repeats or trainings of one study; more would be planned for ever
+MAX_COUNT = 10_000
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("repeats", "victims", "white_box_repeats"):
-            _check_count(name, getattr(self, name), least=1)
+            _check_count(name, getattr(self, name), least=1, most=MAX_COUNT)
         _check_count("seed", self.seed, least=0)
         if self.iterations is not None:
             _check_count("iterations", self.iterations, least=1)
@@ -237,6 +239,8 @@ def _numbers(values: Any) -> bool:
     return all(map(math.isfinite, values))
 
 
-def _check_count(name: str, value: Any, *, least: int) -> None:
+def _check_count(name: str, value: Any, *, least: int, most: int = 2**63 - 1) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DataError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
+    if value > most:
+        raise DataError(f"{name} is {value}, but at most {most} can be planned")
