@@ -8,7 +8,6 @@ store copy (merge)     :func:`admit` of every record, artefacts by sha256; code 
 store verify           :func:`check_schema` of every record, then what it derives; nothing that it names is imported
 store verify --rerun   :func:`admit` of every record that is computed again; code only with ``trust_code``
 Dask results           :func:`admit` of every record, artefacts by sha256
-any read of a record   :func:`check_schema`
 before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`
 plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
 =====================  ==================================================================================================
