@@ -19,11 +19,11 @@ from common import best, options, peak_gigabytes, row, sized_dataset, started, u
 from torch import nn
 
 from grb.attack.base import AttackContext, clean_labels, run_attack
+from grb.attack.features import Objective
 from grb.attack.incremental import Rewired, full_forward
 from grb.attack.injection import FGSM, TDGIA
 from grb.attack.injection.base import _site
 from grb.attack.injection.edges import defective_edges, random_edges
-from grb.attack.injection.features import Objective
 from grb.attack.losses import cross_entropy
 from grb.dataset import Dataset
 from grb.graph import GraphEdit

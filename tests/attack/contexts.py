@@ -43,14 +43,16 @@ def view_of(graph: Graph, targets: Any) -> View:
     return View(graph, none, none, ids, torch.arange(graph.n), 0)
 
 
-def scene_of(
+def context_of(
     graph: Graph, targets: Any, model: nn.Module | None, nodes: int = 3, edges: int = 2, **more: Any
 ) -> AttackContext:
     limits = more.pop("limits", (-1.0, 1.0))
     return AttackContext(view_of(graph, targets), Injection(nodes, edges, limits), model, **more)
 
 
-def site_of(targets: Any, degrees: Any, labels: Any, probs: Any, edges_per_node: int, first: int = 100) -> TargetState:
+def target_state_of(
+    targets: Any, degrees: Any, labels: Any, probs: Any, edges_per_node: int, first: int = 100
+) -> TargetState:
     """What an edge rule sees; ``probs`` are those of the labels, the rest of the mass goes to the other classes."""
     y = torch.as_tensor(labels, dtype=torch.int64)
     own = torch.as_tensor(probs, dtype=torch.float32)
@@ -89,7 +91,7 @@ def scenes(draw: st.DrawFn) -> AttackContext:
     limits = draw(st.sampled_from([(-1.0, 1.0), (-0.47, 0.99), (0.25, 0.5), (-3.0, -1.0), (0.0, 0.0)]))
     nodes = draw(st.sampled_from([0, 1, 2, 3, 12]))
     edges = draw(st.sampled_from([0, 1, 2, 5, 50]))
-    return scene_of(graph, order[:count].sort().values, model, nodes, edges, limits=limits)
+    return context_of(graph, order[:count].sort().values, model, nodes, edges, limits=limits)
 
 
 def degrees_of(edit: GraphEdit) -> list[int]:

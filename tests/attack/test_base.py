@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from attack.contexts import random_graph, scene_of, view_of
+from attack.contexts import context_of, random_graph, view_of
 from grb.attack import AttackContext, run_attack
 from grb.attack.build import build_attack
 from grb.attack.injection import FGSM, PGD, TDGIA
-from grb.attack.modification import PRBCD, TopologyPGD
+from grb.attack.modification import FGA, PRBCD, TopologyPGD
 from grb.errors import BudgetError, DataError
 from grb.graph import Graph, GraphEdit
+from grb.model.torch import GCN
 from grb.threat import Injection, Modification
 
 
@@ -46,7 +48,7 @@ class Raising:
 
 
 def test_an_attack_cannot_raise_its_own_limits() -> None:
-    context = scene_of(random_graph(12), [0, 1], None, nodes=9)
+    context = context_of(random_graph(12), [0, 1], None, nodes=9)
     with pytest.raises(BudgetError, match="100 nodes are injected, but the threat model allows nodes=9"):
         run_attack(Raising(), context, seed=0)
     assert context.threat == Injection(9, 2, (-1.0, 1.0))
@@ -66,3 +68,32 @@ def test_an_attack_cannot_raise_the_limits_of_a_collection() -> None:
     with pytest.raises(BudgetError, match="100 nodes are injected, but the threat model allows nodes=1"):
         run_attack(Raising(), AttackContext(view_of(many, [0]), threat), seed=0)
     assert threat == Injection(1, 1, (-1.0, 1.0))
+
+
+def test_true_labels_are_for_the_evaluators_white_box_attacks() -> None:
+    graph = random_graph(12)
+    model = GCN(graph.num_features, 3).eval()
+    context = context_of(graph, [0, 1], model, nodes=2)
+    aims = torch.tensor([1, 2])
+    with pytest.raises(DataError, match="evaluator's own white-box attacks"):
+        run_attack(FGSM(steps=2), replace(context, true_labels=aims), seed=0)
+    white = replace(context, knowledge="white-box")
+    with pytest.raises(DataError, match="one whole number per target"):
+        run_attack(FGSM(steps=2), replace(white, true_labels=aims[:1]), seed=0)
+    result = run_attack(FGSM(steps=2), replace(white, true_labels=aims), seed=0)
+    assert result.labels == "true" and run_attack(FGSM(steps=2), white, seed=0).labels == "predicted"
+
+
+@pytest.mark.parametrize(
+    "threat", [Injection(2, 2, (-1.0, 1.0)), Modification(edges=3)], ids=["injection", "modification"]
+)
+def test_an_attack_aims_at_the_labels_that_it_is_given(threat: Any) -> None:
+    graph = random_graph(12)
+    model = GCN(graph.num_features, 3).eval()
+    context = AttackContext(view_of(graph, [0, 1]), threat, model, "white-box")
+    attack = FGSM(steps=5) if isinstance(threat, Injection) else FGA()
+    kept = {}
+    for label in range(3):
+        aims = torch.full((2,), label)
+        kept[label] = run_attack(attack, replace(context, true_labels=aims), seed=0).steps[0].accuracy
+    assert sum(kept.values()) == pytest.approx(1.0)

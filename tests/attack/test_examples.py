@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import grb
-from attack.contexts import degrees_of, random_graph, scene_of, site_of, victim
+from attack.contexts import context_of, degrees_of, random_graph, target_state_of, victim
 from grb.attack import run_attack
 from grb.attack.injection import FGSM
 
@@ -34,10 +34,10 @@ def test_an_edge_rule_of_eight_lines(example: ModuleType) -> None:
 
 
 def test_the_rule_does_what_it_says(example: ModuleType) -> None:
-    site = site_of([10, 11, 12], [1, 1, 1], [0, 0, 0], [0.6, 0.9, 0.7], 2)
+    site = target_state_of([10, 11, 12], [1, 1, 1], [0, 0, 0], [0.6, 0.9, 0.7], 2)
     pairs = example.most_confident(site, 2, torch.Generator())
     assert pairs.tolist() == [[100, 100, 101, 101], [11, 12, 10, 11]]
-    context = scene_of(random_graph(20), range(9), victim("gcn", 3), nodes=4, edges=3)
+    context = context_of(random_graph(20), range(9), victim("gcn", 3), nodes=4, edges=3)
     edit = run_attack(FGSM(n_epoch=2, edges=example.most_confident), context, seed=0).edit
     assert degrees_of(edit) == [3] * 4
 

@@ -49,7 +49,7 @@ def typed_collection(graphs: int, seed: int) -> Graph:
     return graph.with_features(torch.eye(5)[types])
 
 
-def scene_of(graph: Graph, targets: list[int], model: nn.Module | None, threat: Threat) -> AttackContext:
+def context_of(graph: Graph, targets: list[int], model: nn.Module | None, threat: Threat) -> AttackContext:
     none = torch.empty(0, dtype=torch.int64)
     view = View(graph, none, none, torch.tensor(targets), torch.arange(graph.num_graphs), 3, inductive=False)
     return AttackContext(view, threat, model, "white-box")
@@ -67,7 +67,7 @@ def test_every_attack_keeps_the_limits_of_every_graph(name: str) -> None:
         threat: Threat = Injection(nodes, edges, (0.0, 1.0))
         if name in MODIFICATIONS:
             threat = Modification(edge_ratio=ratio, feature_nodes=nodes, feature_range=(0.0, 1.0))
-        context = scene_of(graph, targets, victim(), threat)
+        context = context_of(graph, targets, victim(), threat)
         result = run_attack(attack_of(name), context, seed=seed)
         assert same_edit(result.edit, run_attack(attack_of(name), context, seed=seed).edit)
         owner = graph.owner
@@ -96,7 +96,7 @@ def test_a_budget_of_one_edge_against_all_flips(base: str) -> None:
     """PR-BCD on all pairs turns every graph that one flip can turn, and loses little of what the best flip would gain."""
     graph = random_collection(6, 4)
     model = victim(base)
-    context = scene_of(graph, [*range(6)], model, Modification(edges=1))
+    context = context_of(graph, [*range(6)], model, Modification(edges=1))
     found = unbatch_edit(graph, run_attack(attack_of("pr-bcd", 20), context, seed=0).edit)
     gains = []
     for k in range(6):
@@ -124,7 +124,7 @@ def test_injected_features_beat_a_grid() -> None:
     graph = random_collection(3, 5, features=1)
     model = pooled("gcn")(1, 3, hidden_features=[8], generator=torch.Generator().manual_seed(0)).eval()
     attack = build_attack("pgd", "mutag", iterations=60, step=0.05)
-    result = run_attack(attack, scene_of(graph, [0, 1, 2], model, Injection(1, 1, (-1.0, 1.0))), seed=0)
+    result = run_attack(attack, context_of(graph, [0, 1, 2], model, Injection(1, 1, (-1.0, 1.0))), seed=0)
     for k, edit in unbatch_edit(graph, result.edit).items():
         own = get_example(graph, k)
         label = predict(model, own).argmax(1)
@@ -146,12 +146,15 @@ def test_a_graph_is_attacked_in_the_same_way_whatever_else_is() -> None:
     threat = Modification(edge_ratio=0.3)
     for name in ("rnd-edges", "dice", "pr-bcd"):
         alone_edit, all_edits = (
-            unbatch_edit(graph, run_attack(attack_of(name), scene_of(graph, targets, victim(), threat), seed=4).edit)[3]
+            unbatch_edit(graph, run_attack(attack_of(name), context_of(graph, targets, victim(), threat), seed=4).edit)[
+                3
+            ]
             for targets in ([3], [0, 3, 2])
         )
         assert same_edit(alone_edit, all_edits)
     edits = [
-        run_attack(attack_of("rnd-edges"), scene_of(graph, [0, 1, 2], None, threat), seed=seed).edit for seed in (0, 1)
+        run_attack(attack_of("rnd-edges"), context_of(graph, [0, 1, 2], None, threat), seed=seed).edit
+        for seed in (0, 1)
     ]
     assert not same_edit(*edits)
 
@@ -210,7 +213,7 @@ def test_an_attack_that_overspends_in_one_graph_is_refused() -> None:
     graph = random_collection(3, 7)
     empty = Graph(graph.adj.subgraph(torch.arange(graph.n)), graph.x, graph.y, graph.ptr)
     for budget, refused in ((1, False), (0, True)):
-        context = scene_of(empty, [k for k in range(3) if fits(empty, k)], None, Modification(edges=budget))
+        context = context_of(empty, [k for k in range(3) if fits(empty, k)], None, Modification(edges=budget))
         assert len(context.targets)
         if refused:
             with pytest.raises(BudgetError, match="1 edges are changed, but the threat model allows 0"):
@@ -234,12 +237,12 @@ def test_dice_takes_types_of_nodes_for_labels() -> None:
     assert isinstance(sparse, CSR) and node_types(sparse).tolist() == [0, 1, 2, 3]
     graph = typed_collection(6, 0)
     types = node_types(graph.x)
-    result = run_attack(attack_of("dice"), scene_of(graph, [*range(6)], None, Modification(edge_ratio=0.5)), seed=0)
+    result = run_attack(attack_of("dice"), context_of(graph, [*range(6)], None, Modification(edge_ratio=0.5)), seed=0)
     add, drop = types[result.edit.add], types[result.edit.drop]
     assert add.shape[1] and drop.shape[1]
     assert (add[0] != add[1]).all() and (drop[0] == drop[1]).all()
     plain = graph.with_features(torch.ones(graph.n, 1))
-    result = run_attack(attack_of("dice"), scene_of(plain, [*range(6)], None, Modification(edge_ratio=0.5)), seed=0)
+    result = run_attack(attack_of("dice"), context_of(plain, [*range(6)], None, Modification(edge_ratio=0.5)), seed=0)
     assert not result.edit.add.numel() and any("too few pairs between classes" in note for note in result.notes)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from attack.contexts import graph_of, random_graph, same_edit, scene_of
+from attack.contexts import context_of, graph_of, random_graph, same_edit
 from grb.attack import run_attack
 from grb.attack.incremental import Rewired, forward_of_features
 from grb.attack.injection import FGSM
@@ -166,7 +166,7 @@ def test_weighted_graphs_too(model: GraphModel) -> None:
 
 def test_no_gradients_reach_the_weights() -> None:
     model = make(MODELS[0])
-    context = scene_of(PATH, [0, 1], model)
+    context = context_of(PATH, [0, 1], model)
     run_attack(FGSM(n_epoch=3), context, seed=0)
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
 
@@ -193,7 +193,7 @@ def test_models_without_stages_get_the_full_forward_and_the_record_says_so() -> 
     x = torch.randn(2, FEATURES)
     assert not incremental
     torch.testing.assert_close(forward(x), full(known, graph, varying, torch.tensor([0, 1]), x))
-    plain, slow = (run_attack(FGSM(n_epoch=5), scene_of(PATH, range(4), m), seed=0) for m in (known, hidden))
+    plain, slow = (run_attack(FGSM(n_epoch=5), context_of(PATH, range(4), m), seed=0) for m in (known, hidden))
     assert plain.notes == () and slow.notes == ("full forward pass in every step: the model has no stages",)
     assert torch.equal(plain.edit.add, slow.edit.add)
     torch.testing.assert_close(
@@ -208,7 +208,7 @@ def test_each_graph_is_prepared_once(name: str, monkeypatch: pytest.MonkeyPatch)
     seen: list[int] = []
     prepare = type(model).prepare
     monkeypatch.setattr(type(model), "prepare", lambda self, adj: seen.append(adj.n) or prepare(self, adj))
-    run_attack(FGSM(n_epoch=2), scene_of(PATH, range(4), model, nodes=3), seed=0)
+    run_attack(FGSM(n_epoch=2), context_of(PATH, range(4), model, nodes=3), seed=0)
     assert seen == [PATH.n, PATH.n + 3]
 
 
@@ -217,7 +217,7 @@ def test_a_black_box_is_attacked_in_evaluation_mode() -> None:
     edits = []
     for training in (False, True):
         hidden = WithoutStages(inside).train(training)
-        edits.append(run_attack(FGSM(n_epoch=5), scene_of(PATH, range(4), hidden), seed=0).edit)
+        edits.append(run_attack(FGSM(n_epoch=5), context_of(PATH, range(4), hidden), seed=0).edit)
     assert same_edit(*edits)
 
 
@@ -251,7 +251,7 @@ def test_only_rows_that_can_change_and_that_the_loss_can_see_are_evaluated() -> 
 def test_sparse_features_get_the_full_forward() -> None:
     assert isinstance(PATH.x, Tensor)
     sparse = Graph(PATH.adj, sparse_features(PATH.x))
-    ours, theirs = (run_attack(FGSM(n_epoch=3), scene_of(g, range(4), BUILT["gcn"]), seed=0) for g in (sparse, PATH))
+    ours, theirs = (run_attack(FGSM(n_epoch=3), context_of(g, range(4), BUILT["gcn"]), seed=0) for g in (sparse, PATH))
     assert ours.notes and not theirs.notes
     assert ours.edit.new_x is not None and theirs.edit.new_x is not None
     torch.testing.assert_close(ours.edit.new_x, theirs.edit.new_x, rtol=0, atol=1e-6)

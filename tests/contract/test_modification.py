@@ -16,21 +16,27 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import grb
-from attack.contexts import VICTIMS, random_graph, same_edit, scene_of, victim, view_of
+from attack.contexts import VICTIMS, context_of, random_graph, same_edit, victim, view_of
 from grb.attack import Attack, AttackContext, Step, run_attack
 from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
 from grb.dataset.view import View
 from grb.errors import BudgetError, DataError
+from grb.evaluator.measurement import ENSEMBLES
 from grb.graph import Graph, GraphEdit
 from grb.model.torch import GCN
 from grb.threat import Modification
 
 # an edit that breaks the rules must be found out in 10,000 cases of `make stress`, over all attacks together
+BATTERIES = set(ENSEMBLES.values())
 CASES = settings(max_examples=1000) if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else settings()
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *[(name, {}) for name, entry in entries("attack").items() if entry.group == "modification"],
+    *[
+        (name, {})
+        for name, entry in entries("attack").items()
+        if entry.group == "modification" and name not in BATTERIES
+    ],
     ("rnd-edges", {"mode": "flip"}),
     ("flip", {"flip_type": "bet", "mode": "ascend"}),
     ("flip", {"flip_type": "eigen"}),
@@ -42,9 +48,19 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack")
 # flips only what raises a loss, so that budget may be left over on purpose
-BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "metattack")
+BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack")
+# ask for outputs alone; a flip that does not help is left out by some of them too
+BY_OUTPUTS = ("eva", "eva-plus", "random-search")
 FEATURES_ONLY = ("pgd-features",)
-QUICK = {"steps": 3, "max_final_samples": 3, "search_space_size": 60, "snapshots": 2}
+QUICK = {
+    "steps": 3,
+    "max_final_samples": 3,
+    "search_space_size": 60,
+    "snapshots": 2,
+    "rounds": 2,
+    "candidates": 20,
+    "population": 4,
+}
 
 
 def named(option: tuple[str, dict[str, Any]]) -> str:
@@ -120,7 +136,7 @@ def test_promises(option: tuple[str, dict[str, Any]]) -> None:
         if option[0] in FEATURES_ONLY:
             changed = 0 if result.edit.set_ids is None else len(result.edit.set_ids)
             assert changed == min(context.modification.feature_nodes, len(context.targets)) and not flips(result.edit)
-        elif option[0] not in BY_GRADIENT:
+        elif option[0] not in (*BY_GRADIENT, *BY_OUTPUTS):
             used_the_budget(result.edit, context, option)
         assert result.budget["edges"] == len(flips(result.edit))
         context.model.train(not training)
@@ -261,7 +277,7 @@ def test_every_step_is_recorded(option: tuple[str, dict[str, Any]]) -> None:
     lent = AttackContext(context.view, context.threat, context.model, "white-box", seen.append)
     result = run_attack(make(option), lent, seed=5)
     assert result.steps == tuple(seen) and result.knowledge == "white-box" and result.seed == 5
-    assert bool(seen) == (option[0] in (*BY_GRADIENT, *FEATURES_ONLY))
+    assert bool(seen) == (option[0] in (*BY_GRADIENT, *BY_OUTPUTS, *FEATURES_ONLY))
     assert all(0 <= step.accuracy <= 1 and np.isfinite(step.loss) for step in seen)
 
 
@@ -277,7 +293,7 @@ def test_only_attacks_without_gradients_run_without_a_model(option: tuple[str, d
 
 def test_an_injection_threat_is_refused_by_modification_attacks(option: tuple[str, dict[str, Any]]) -> None:
     with pytest.raises(DataError, match="needs a Modification threat model, got Injection"):
-        run_attack(make(option), scene_of(GRAPH, range(4), victim("gcn", 2)), seed=0)
+        run_attack(make(option), context_of(GRAPH, range(4), victim("gcn", 2)), seed=0)
 
 
 def test_inputs_with_a_single_target_or_a_single_node_work(option: tuple[str, dict[str, Any]]) -> None:

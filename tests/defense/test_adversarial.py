@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 import grb
+from grb.attack.features import Objective
 from grb.attack.injection import FGSM
-from grb.attack.injection.features import Objective
 from grb.attack.losses import cross_entropy
 from grb.dataset import Dataset
 from grb.defense import build_defense

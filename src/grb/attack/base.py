@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from grb.attack.graphs import Note, merge_notes, node_types
+from grb.attack.passes import Passes, count_passes
+from grb.attack.untouched import AttackError as AttackError
+from grb.attack.untouched import untouched
 from grb.dataset.view import View
-from grb.errors import DataError, GRBError
+from grb.errors import DataError
 from grb.graph import Graph, GraphEdit
 from grb.graph.batching import batch_edits, get_example
 from grb.graph.memory import peak_megabytes
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 SEEDS = 2**31
 
 Knowledge = Literal["white-box", "transfer", "none"]
+Labels = Literal["predicted", "true"]
 
 
 # arguments of the papers' attacks and the fields that they fill
@@ -69,16 +71,45 @@ def without_paper_names(given: Mapping[str, Any], accepted: Collection[str]) -> 
     return renamed
 
 
-class AttackError(GRBError):
-    """An attack that broke the API contract: it changed the graph or the model that it was given."""
-
-
 @dataclass(frozen=True)
 class Step:
     """One step of an attack: the quantity it raises, and the fraction of targets that still get their clean label."""
 
     loss: float
     accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One attempt of an attack that makes several, such as the standard ensemble.
+
+    Args:
+        name: What was tried.
+        level: Level of effort, from 0.
+        cpu_seconds: CPU time.
+        forward: Number of forward passes.
+        backward: Number of backward passes.
+        kept: Which targets keep the label that the attack aims at, [t] booleans; None if there is no edit.
+        error: Why there is none.
+    """
+
+    name: str
+    level: int = 0
+    cpu_seconds: float = 0.0
+    forward: int = 0
+    backward: int = 0
+    kept: Tensor | None = None
+    error: str = ""
+
+    @property
+    def accuracy(self) -> float | None:
+        """Fraction of targets that keep their label."""
+        return None if self.kept is None else float(self.kept.float().mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it, with the fraction of kept targets in place of the targets."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "kept"}
+        return {**values, "cpu_seconds": round(self.cpu_seconds, 4), "kept": self.accuracy}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +121,9 @@ class AttackContext:
         threat: What is allowed.
         model: The victim (white-box) or a surrogate (transfer); None for attacks that need no model.
         knowledge: Which of these the model is; goes into the record.
+        true_labels: The targets' own labels, [t], for the evaluator's worst case alone; None for every real attacker, who aims
+            at what the model predicts on the clean graph.
+        on_trial: Called with every :class:`Trial` of an attack that makes several.
         on_step: Called with every :class:`Step`, for progress and histories.
         on_note: Called with remarks that belong into the record.
     """
@@ -100,6 +134,17 @@ class AttackContext:
     knowledge: Knowledge = "transfer"
     on_step: Callable[[Step], None] = field(default=lambda step: None, repr=False)
     on_note: Callable[[Note], None] = field(default=lambda note: None, repr=False)
+    true_labels: Tensor | None = field(default=None, repr=False)
+    on_trial: Callable[[Trial], None] = field(default=lambda trial: None, repr=False)
+
+    @property
+    def labels(self) -> Labels:
+        """Which labels the attack aims at: the model's own predictions, or the true ones."""
+        return "predicted" if self.true_labels is None else "true"
+
+    def aimed_labels(self, clean_logits: Tensor) -> Tensor:
+        """Labels of the targets that the attack takes away, [t], given the model's logits of them on the clean graph."""
+        return clean_logits.argmax(1) if self.true_labels is None else self.true_labels
 
     @property
     def graph(self) -> Graph:
@@ -163,6 +208,15 @@ class AttackResult:
     knowledge: Knowledge
     seed: int
     notes: tuple[Note, ...] = ()
+    labels: Labels = "predicted"
+    trials: tuple[Trial, ...] = ()
+    passes: Passes = field(default_factory=Passes)
+
+    @property
+    def envelope(self) -> Tensor | None:
+        """Which targets keep their label in every trial, [t]: a lower bound that no single edit need reach; None without."""
+        kept = [trial.kept for trial in self.trials if trial.kept is not None]
+        return torch.stack(kept).all(0) if kept else None
 
 
 def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
@@ -182,12 +236,26 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         steps.append(step)
         context.on_step(step)
 
+    def tried(trial: Trial) -> None:
+        trials.append(trial)
+        context.on_trial(trial)
+
     notes: list[Note] = []
+    trials: list[Trial] = []
     knowledge = context.knowledge if context.model is not None else "none"
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
-    given = AttackContext(context.view, deepcopy(context.threat), context.model, knowledge, record, notes.append)
+    given = AttackContext(
+        context.view,
+        deepcopy(context.threat),
+        context.model,
+        knowledge,
+        record,
+        notes.append,
+        context.true_labels,
+        tried,
+    )
     start, start_cpu = time.perf_counter(), time.process_time()
-    with _untouched(given), torch.random.fork_rng(devices=[]):
+    with untouched(_tensors(given), given.model), torch.random.fork_rng(devices=[]), count_passes() as passes:
         # for models and attacks that draw from the global generator all the same
         torch.default_generator.manual_seed(seed)
         edit = attack(given, generator=torch.Generator().manual_seed(seed))
@@ -205,6 +273,9 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         knowledge=knowledge,
         seed=seed,
         notes=tuple(dict.fromkeys(notes)),
+        labels=context.labels,
+        trials=tuple(trials),
+        passes=passes,
     )
 
 
@@ -225,12 +296,16 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
     model = None if context.model is None else GraphLevel(context.model)
     start, start_cpu = time.perf_counter(), time.process_time()
     done: dict[int, AttackResult] = {}
+    aims = None if context.true_labels is None else dict(zip(targets.tolist(), context.true_labels, strict=True))
     for number in targets.tolist():
         own = get_example(typed, number)
         none = torch.empty(0, dtype=torch.int64)
         nodes = torch.arange(own.n)
         view = View(own, none, none, nodes, nodes, context.view.num_classes, inductive=False)
-        one = AttackContext(view, context.threat.for_graph(own), model, context.knowledge, context.on_step)
+        true = None if aims is None else aims[number].repeat(own.n)
+        one = AttackContext(
+            view, context.threat.for_graph(own), model, context.knowledge, context.on_step, true_labels=true
+        )
         done[number] = run_attack(attack, one, seed=seeds[number])
     edit = batch_edits(graph, {number: result.edit for number, result in done.items()})
     return AttackResult(
@@ -243,6 +318,11 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
         knowledge=context.knowledge if context.model is not None else "none",
         seed=seed,
         notes=merge_notes([result.notes for result in done.values()]),
+        labels=context.labels,
+        passes=Passes(
+            sum(result.passes.forward for result in done.values()),
+            sum(result.passes.backward for result in done.values()),
+        ),
     )
 
 
@@ -272,12 +352,12 @@ def context_from_arrays(
 
 
 def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:
-    """Logits of all nodes on the clean graph in evaluation mode, and the targets' predicted labels [t].
+    """Logits of all nodes on the clean graph in evaluation mode, and the labels that the attack aims at, [t].
 
-    Attackers have no test labels: they attack what the model predicts.
+    Attackers have no test labels: they attack what the model predicts, unless the evaluator measures its worst case.
     """
     logits = predict(context.surrogate(), context.graph)
-    return logits, logits[context.targets].argmax(1)
+    return logits, context.aimed_labels(logits[context.targets])
 
 
 def _taken_over(edit: GraphEdit) -> GraphEdit:
@@ -292,52 +372,19 @@ def _check_context(context: AttackContext) -> None:
         raise DataError(f"knowledge is {context.knowledge!r}, but 'white-box' or 'transfer' is needed")
     if context.model is not None:
         check_features(context.model, context.graph)
-
-
-@contextmanager
-def _untouched(context: AttackContext) -> Iterator[None]:
-    """Evaluation mode and no weight gradients inside; everything as before afterwards, or an error."""
-    model = context.model
-    modules: dict[nn.Module, bool] = {}
-    flags: list[tuple[nn.Parameter, bool]] = []
-    if model is not None:
-        modules = {module: module.training for module in model.modules()}
-        flags = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
-        model.eval()
-        model.requires_grad_(False)
-    before = _state(context)
-    try:
-        yield
-        if _state(context) != before:
-            raise AttackError("the attack changed the graph or the model that it was given; it must work on copies")
-    finally:
-        for module, mode in modules.items():
-            module.training = mode
-        for parameter, flag in flags:
-            parameter.requires_grad_(flag)
-
-
-def _state(context: AttackContext) -> list[tuple[int, bool]]:
-    return [(_checksum(tensor), tensor.requires_grad) for tensor in _tensors(context)]
+    true = context.true_labels
+    if true is None:
+        return
+    if context.knowledge != "white-box" or context.model is None:
+        raise DataError("true labels are for the evaluator's own white-box attacks; leave them out of any other")
+    if true.shape != context.targets.shape or true.dtype != torch.int64:
+        raise DataError(f"true labels have shape {list(true.shape)}, but one whole number per target is needed")
 
 
 def _tensors(context: AttackContext) -> list[Tensor]:
-    """All that an attack is given: the view, and the model with its gradients."""
+    """All that an attack is given besides the model."""
     view, graph = context.view, context.graph
-    held: list[Any] = [view.train, view.val, view.targets, view.nodes, graph.y]
+    held: list[Any] = [view.train, view.val, view.targets, view.nodes, graph.y, context.true_labels]
     for part in (graph.adj, graph.x):
         held += [part] if isinstance(part, Tensor) else [part.pattern.indptr, part.pattern.indices, part.values]
-    if context.model is not None:
-        held += [*context.model.buffers(), *context.model.parameters()]
-        held += [parameter.grad for parameter in context.model.parameters()]
     return [tensor for tensor in held if isinstance(tensor, Tensor)]
-
-
-def _checksum(tensor: Tensor, width: int = 1021) -> int:
-    """Differs when a byte does, at the speed of memory: torch's own version counter misses ``.data`` and ``numpy()``."""
-    if not tensor.numel():  # torch cannot reinterpret an empty one
-        return hash(tensor.shape)
-    raw = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
-    # sums of every 1021st word: a prime, so that moved rows change them too
-    words = raw[: len(raw) // (8 * width) * (8 * width)].view(np.uint64).reshape(-1, width)
-    return hash((tensor.shape, words.sum(0).tobytes(), raw[words.nbytes :].tobytes()))

@@ -28,6 +28,7 @@ def build_attack(name: str, dataset: str, **changes: Any) -> Attack:
     accepted = inspect.signature(maker).parameters
     # an attack's own preset, such as SPEIT's "kddcup", comes with its own step and iterations
     ours = changes.get("preset", "grb") == "grb" and scenario_of(maker) == "injection"
+    ours = ours and getattr(maker, "paper_settings", True)
     table = _table(dataset) if ours else {}
     given = {**table, **{key: value for key, value in changes.items() if value is not None}}
     given = without_paper_names(given, accepted)

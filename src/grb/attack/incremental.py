@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from grb.attack.passes import counted
 from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern, dense
 from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare
 
@@ -52,10 +53,10 @@ class Rewired:
         with evaluating(self.model):
             if ops is None or self.stages is None:
                 logits: Tensor = self.model(self.graph.x, op)
-                return logits
+                return counted(logits)
             for stage in self.stages[len(self.lead) :]:
                 state = _whole_step(stage, ops, state)
-        return state[0]
+        return counted(state[0])
 
     def forward(self, wired: GraphEdit, targets: Tensor) -> tuple[Forward, bool]:
         """A function from the features of the nodes that ``wired`` injects to the logits of the ``targets``.
@@ -116,7 +117,7 @@ def full_forward(model: nn.Module, attacked: Graph, varying: Tensor, targets: Te
 
     def forward(features: Tensor) -> Tensor:
         logits: Tensor = model(x.index_copy(0, varying, features), op)
-        return logits[targets]
+        return counted(logits[targets])
 
     return forward
 
@@ -206,7 +207,7 @@ class _Steps:
         state: State = (features,)
         for step in self.steps:
             state = step(state)
-        return self.last(state[0])
+        return counted(self.last(state[0]))
 
 
 @dataclass(frozen=True, eq=False)

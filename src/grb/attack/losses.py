@@ -61,3 +61,13 @@ def prob_margin(logits: Tensor, y: Tensor) -> Tensor:
 def smooth(logits: Tensor, y: Tensor, threshold: float = 4.0) -> Tensor:
     r"""TDGIA's :math:`-\max(r + \log p_y, 0)^2`: nodes with :math:`p_y < e^{-r}` are left alone (Zou et al., KDD 2021)."""
     return -functional.relu(threshold - cross_entropy(logits, y)).square()
+
+
+LOSSES: dict[str, Loss] = {
+    "cross-entropy": cross_entropy,
+    "masked-cross-entropy": masked_cross_entropy,
+    "margin": margin,
+    "tanh-margin": tanh_margin,
+    "prob-margin": prob_margin,
+    "smooth": smooth,
+}

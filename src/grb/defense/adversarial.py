@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from grb.attack.base import Attack, AttackContext, run_attack
+from grb.attack.features import Objective, Range, SignAscent, check_steps
 from grb.attack.injection import FGSM, PGD
 from grb.attack.injection.base import inject
 from grb.attack.injection.edges import EdgeRule, random_edges
-from grb.attack.injection.features import Objective, Range, SignAscent, check_steps
 from grb.dataset.view import View
 from grb.defense.base import Training
 from grb.errors import DataError

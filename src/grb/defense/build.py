@@ -51,7 +51,7 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
 
 
 def _named_attack(given: Mapping[str, Any], model: str, dataset: str) -> dict[str, Any]:
-    """The attack and the threat model of adversarial training where a recipe gives them as plain values.
+    """The attack and the threat model of adversarial training where a recipe gives them as JSON values.
 
     An attack that modifies the graph may change 5 % of the training graph's edges if no threat model is given.
     """

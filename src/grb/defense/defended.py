@@ -15,7 +15,7 @@ from grb.catalogue import entries, resolve
 from grb.defense.preprocess import Preprocess, Pruning
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
-from grb.model.base import GraphModel, prepare
+from grb.model.base import GraphModel, prepare, relaxations
 from grb.names import SUFFIXES
 
 
@@ -81,6 +81,12 @@ class Defended(GraphModel):
         """The model's own addition to the training loss, if it has one."""
         inner = getattr(self.model, "penalty", None)
         return 0.0 if inner is None else inner()
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        """``uncut``: the model without its preprocess part, where that part only cuts edges; and what the model itself has."""
+        if not isinstance(self.part, Pruning):
+            return {}
+        return {"uncut": self.model, **relaxations(self.model)}
 
     def relaxed(self) -> Relaxed:
         """For adaptive attacks: the same logits, but gradients as if no edge were cut."""

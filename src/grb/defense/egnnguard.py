@@ -44,6 +44,7 @@ class EGNNGuard(ConvStack):
     threshold: float = 0.1
     layer_norm: bool = False
     name = "egnnguard"
+    soft = False
 
     def build(self) -> None:
         """Make the linear maps and norms."""
@@ -66,7 +67,10 @@ class EGNNGuard(ConvStack):
             assert isinstance(linear, Linear)
             if self.norms is not None and position < last:
                 h = self.norms[position](h)
-            weights, edges = egnnguard_weights(op.pattern, h, edges, self.threshold)
+            if self.soft:
+                weights = soft_weights(op.pattern, h, op.values)
+            else:
+                weights, edges = egnnguard_weights(op.pattern, h, edges, self.threshold)
             h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
             if position < last:
                 h = relu_dropout(h, self.drop)
@@ -75,6 +79,12 @@ class EGNNGuard(ConvStack):
     def stages(self) -> list[Stage] | None:
         """None: a weight depends on all neighbours of both ends."""
         return None
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        """``soft``: no edge is cut, see :func:`soft_weights`."""
+        made = self.twin()
+        made.soft = True
+        return {"soft": made}
 
 
 def egnnguard_weights(
@@ -104,3 +114,22 @@ def egnnguard_weights(
     weight = torch.where(loops, (1 / (count + 1)).exp()[rows], similarity.exp() * edge)
     degree = row_sums(pattern, weight).rsqrt()
     return weight * degree[rows] * degree[columns], edge
+
+
+def soft_weights(pattern: Pattern, h: Tensor, values: Tensor | None = None) -> Tensor:
+    """As the weights of :func:`egnnguard_weights`, but no edge is cut, for an attacker's gradients.
+
+    Negative similarities count as zero, sums of them as 0.1 at least, and an edge of weight zero has a gradient.
+    """
+    rows, columns = pattern.row_ids, pattern.indices
+    loops = rows == columns
+    unit = unit_rows(h)
+    assert isinstance(unit, Tensor)
+    cosine = torch.where(loops, 0.0, sampled_product(pattern, unit, unit).clamp_min(0))
+    edge = torch.where(loops, 0.0, torch.ones_like(cosine) if values is None else values)
+    count = row_sums(pattern, edge)
+    total = row_sums(pattern, cosine * edge).clamp_min(0.1)
+    similarity = cosine * (total[rows] * total[columns]).rsqrt()
+    weight = torch.where(loops, (1 / (count + 1)).exp()[rows], similarity.exp() * edge)
+    degree = row_sums(pattern, weight).rsqrt()
+    return weight * degree[rows] * degree[columns]

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import Adjacency, convert
+from grb.graph import CSR, Adjacency, convert, normalise
 from grb.graph.operators import LowRank
+from grb.model.base import Stage
 from grb.model.stack import ConvStack
 from grb.model.torch.gcn import GCNConv
 
@@ -44,10 +45,53 @@ class GCNSVD(ConvStack):
     def prepare(self, adj: Adjacency) -> LowRank:
         """The normalised low-rank approximation of the adjacency."""
         values, vectors = largest_eigenpairs(adj, self.rank)
-        weighted = vectors * values
-        degrees = (weighted @ vectors.sum(0) + 1).clamp_min(LOWEST_DEGREE)
-        scale = degrees.rsqrt().unsqueeze(1)
-        return LowRank(weighted * scale, vectors * scale, 1 / degrees)
+        return _normalised(vectors * values, vectors)
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        """``full-rank``: all of the adjacency; ``projected``: see :class:`_Projected`."""
+        return {"full-rank": _FullRank(self), "projected": _Projected(self)}
+
+
+def _normalised(weighted: Tensor, vectors: Tensor) -> LowRank:
+    """With :math:`A_r = W V^T`, the operator :math:`D^{-1/2} (A_r + I) D^{-1/2}`."""
+    degrees = (weighted @ vectors.sum(0) + 1).clamp_min(LOWEST_DEGREE)
+    scale = degrees.rsqrt().unsqueeze(1)
+    return LowRank(weighted * scale, vectors * scale, 1 / degrees)
+
+
+class _FullRank(nn.Module):
+    """The same convolutions on the whole adjacency, as a plain GCN has them."""
+
+    def __init__(self, model: GCNSVD) -> None:
+        super().__init__()
+        self.model = model
+        self.eval()
+
+    def prepare(self, adj: Adjacency) -> CSR:
+        return normalise.gcn(adj)
+
+    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        logits: Tensor = self.model(x, op)
+        return logits
+
+    def stages(self) -> list[Stage] | None:
+        return self.model.stages()
+
+
+class _Projected(_FullRank):
+    r"""The rank-r part with eigenvectors held constant, :math:`A_r = V V^T A V V^T`: edges have gradients.
+
+    The logits are the model's own. Where an eigenvalue is apart from the others, the gradient is nearly that of the model.
+    """
+
+    def prepare(self, adj: Adjacency) -> LowRank:  # type: ignore[override]
+        values = None if adj.values is None else adj.values.detach()
+        _, vectors = largest_eigenpairs(Adjacency(adj.pattern, values), self.model.rank)
+        inner = vectors.T @ (CSR(adj.pattern, adj.values, symmetric=True) @ vectors)
+        return _normalised(vectors @ inner, vectors)
+
+    def stages(self) -> None:
+        return None
 
 
 def largest_eigenpairs(adj: Adjacency, rank: int) -> tuple[Tensor, Tensor]:

@@ -19,10 +19,13 @@ from grb.model.torch.gat import GATConv
 THRESHOLD = 0.1
 # how much of a layer's weights is taken over from the layer before
 MEMORY = 0.5
+# least divisor of a row's similarities; gradients through rows with hardly any are as steep as it is small
+FLOOR = 1e-8
+SOFT_FLOOR = 1e-2
 
 
 def similarity_weights(
-    pattern: Pattern, h: Tensor, values: Tensor | None = None, threshold: float = THRESHOLD
+    pattern: Pattern, h: Tensor, values: Tensor | None = None, threshold: float = THRESHOLD, floor: float = FLOOR
 ) -> Tensor:
     r"""GNNGuard's weights of the entries of a pattern with self-loops, [entries]; every row sums to one.
 
@@ -36,6 +39,7 @@ def similarity_weights(
         h: Rows, [n, d]; a zero row is like no other.
         values: Edge weights :math:`a`, [entries]; None means that all are one.
         threshold: Neighbours less similar than this are cut off.
+        floor: Sums of similarities count as this at least.
     """
     unit = functional.normalize(h, dim=1, eps=1e-8)
     loops = pattern.row_ids == pattern.indices
@@ -44,7 +48,7 @@ def similarity_weights(
     if values is not None:
         similarity = similarity * values
     left = row_sums(pattern, (similarity > 0).to(h.dtype))
-    share = left / (left + 1) / row_sums(pattern, similarity).clamp_min(1e-8)
+    share = left / (left + 1) / row_sums(pattern, similarity).clamp_min(floor)
     own = 1 / (left + 1)
     return torch.where(loops, own[pattern.row_ids], similarity * share[pattern.row_ids])
 
@@ -81,6 +85,8 @@ class Gate(nn.Module):
 class _Guarded(LayeredModel):
     """What both guarded models share: weights of every layer from its own input, with memory of the layer before."""
 
+    soft = False
+
     def build(self) -> None:
         self.gate = Gate()
 
@@ -88,9 +94,18 @@ class _Guarded(LayeredModel):
         return CSR(*with_self_loops(adj), symmetric=True)
 
     def _weights(self, op: CSR, h: Tensor, before: Tensor | None) -> Tensor:
-        alpha = self.gate(op.pattern, similarity_weights(op.pattern, h, op.values))
+        if self.soft:
+            alpha = similarity_weights(op.pattern, h, op.values, threshold=0.0, floor=SOFT_FLOOR)
+        else:
+            alpha = self.gate(op.pattern, similarity_weights(op.pattern, h, op.values))
         mixed: Tensor = alpha if before is None else MEMORY * before + (1 - MEMORY) * alpha
         return mixed
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        """``soft``: every edge between rows that are similar at all stays, and no divisor is below 0.01."""
+        made = self.twin()
+        made.soft = True
+        return {"soft": made}
 
 
 @dataclass(eq=False, repr=False)

@@ -25,7 +25,7 @@ BLOCK = 2**18
 
 
 class Preprocess(Protocol):
-    """Anything from a graph to a graph with the same nodes; a dataclass of plain values can be saved with a model."""
+    """Anything from a graph to a graph with the same nodes; a dataclass of JSON values can be saved with a model."""
 
     def __call__(self, graph: Graph) -> Graph:
         """The graph as the model shall see it."""

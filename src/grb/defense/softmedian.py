@@ -83,6 +83,10 @@ class SoftMedian(ConvStack):
             return normalise.gcn(adj)
         return personalised_pagerank(adj, self.teleport, self.neighbours)
 
+    def relaxations(self) -> dict[str, nn.Module]:
+        """``warm``: a temperature ten times as high; ``mean``: one so high that distances do not count, as in GCN."""
+        return {"warm": self.twin(temperature=10 * self.temperature), "mean": self.twin(temperature=1e6)}
+
     def stages(self) -> list[Stage] | None:
         """None with personalised PageRank, whose pattern is not symmetric."""
         return super().stages() if self.teleport is None else None

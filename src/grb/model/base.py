@@ -6,12 +6,12 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from grb.errors import DataError
+from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.layers import Dropout
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grb.dataset import Dataset
 
 State = tuple[Tensor, ...]
+_Configured = TypeVar("_Configured", bound="ConfiguredModel")
 
 
 @runtime_checkable
@@ -70,7 +71,7 @@ Stage = Rows | Propagate | Mix
 class GraphModel(nn.Module):
     """Base of our models: remembers how it was made, so that a checkpoint can rebuild it.
 
-    A subclass sets ``name`` (its catalogue name) and ``params`` (its constructor's arguments as plain values).
+    A subclass sets ``name`` (its catalogue name) and ``params`` (its constructor's arguments as JSON values).
     """
 
     name: str
@@ -91,6 +92,10 @@ class GraphModel(nn.Module):
     def stages(self) -> list[Stage] | None:
         """The forward pass in evaluation mode as row-wise and propagating steps, or None."""
         return None
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        """Smoother or simplified versions of the model by name, for an attacker's gradients alone; see :func:`relaxations`."""
+        return {}
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw new weights; without a generator torch's global one is used, as usual in torch."""
@@ -132,12 +137,18 @@ class ConfiguredModel(GraphModel):
             self.reset_parameters(generator)
 
     def arguments(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values."""
+        """The constructor's arguments as JSON values."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def build(self) -> None:
         """Make the layers; all arguments are attributes by now."""
         raise NotImplementedError(f"{type(self).__name__} needs build(), which makes its layers")
+
+    def twin(self: _Configured, **changes: Any) -> _Configured:
+        """The same weights in a model with other arguments, in evaluation mode; its weights are copies that do not learn."""
+        made = type(self)(**{**self.params, **changes})
+        made.load_state_dict(self.state_dict())
+        return made.eval().requires_grad_(False)
 
 
 @dataclass(eq=False, repr=False)
@@ -161,7 +172,7 @@ class LayeredModel(ConfiguredModel):
         self.drop = Dropout(self.dropout)
 
     def arguments(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values, with the hidden widths as a list."""
+        """The constructor's arguments as JSON values, with the hidden widths as a list."""
         own = super().arguments()
         del own["n_layers"]
         return {**own, "hidden_features": self.hidden}
@@ -296,6 +307,31 @@ def prepare(model: nn.Module, adj: Adjacency) -> Any:
             "grb.wrap(model), your own needs that method"
         )
     return method(adj)
+
+
+def relaxations(model: nn.Module) -> dict[str, nn.Module]:
+    """What a model offers to attackers whose gradients its own operations hide; empty for most models.
+
+    A defense that cuts, thresholds or truncates gives gradients that are zero or misleading, and an attack that follows them
+    says little about its robustness. Such a model may have a method ``relaxations()`` that gives models with the same weights
+    and the same inputs in evaluation mode, by name: without the cuts, with a softer threshold, with a fixed low-rank part. An
+    adaptive attack takes gradients from them and scores every edit on the true model. Models of others may have it too.
+
+    References:
+        Mujkanovic et al., *Are Defenses for Graph Neural Networks Robust?*, NeurIPS 2022.
+    """
+    method = getattr(model, "relaxations", None)
+    return {} if method is None else dict(method())
+
+
+def relaxation(model: nn.Module, name: str) -> nn.Module:
+    """One of a model's relaxations by name; refuses a name that it does not have."""
+    known = relaxations(model)
+    if name not in known:
+        title = getattr(model, "name", type(model).__name__)
+        advice = f"It has {', '.join(known)}." if known else "It has none: attack it by its own gradients."
+        raise UnknownName(f"relaxation of '{title}'", name, known, advice=advice)
+    return known[name]
 
 
 def use_generator(model: nn.Module, generator: torch.Generator | None) -> None:

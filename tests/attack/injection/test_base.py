@@ -11,11 +11,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from attack.contexts import random_graph, scene_of, victim
+from attack.contexts import context_of, random_graph, victim
 from grb.attack import run_attack
+from grb.attack.features import Objective, SignAscent
 from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA, TargetState, inject
 from grb.attack.injection.edges import random_edges
-from grb.attack.injection.features import Objective, SignAscent
 from grb.attack.injection.speit import cup_loss
 from grb.attack.losses import Loss, cross_entropy, smooth
 from grb.errors import DataError
@@ -50,7 +50,7 @@ def test_the_papers_call_returns_arrays_within_the_limits(maker: Any) -> None:
 def test_the_papers_call_gives_what_run_attack_gives(maker: Any) -> None:
     attack = make(maker)
     adj, x = attack.attack(victim("gcn", 3), ADJ, GRAPH.x, MASK, seed=5)
-    context = scene_of(GRAPH, range(9), victim("gcn", 3), 4, 3, limits=(-0.1, 0.9))
+    context = context_of(GRAPH, range(9), victim("gcn", 3), 4, 3, limits=(-0.1, 0.9))
     edit = run_attack(attack, context, seed=5).edit
     assert torch.equal(x, edit.new_x) and (adj != convert.to_scipy(GRAPH.apply(edit).adj)).nnz == 0
     other = attack.attack(victim("gcn", 3), ADJ, GRAPH.x, MASK, seed=6)
@@ -102,7 +102,7 @@ def test_import_paths_of_the_paper(module: str, name: str) -> None:
 def test_random_features_with_the_spread_of_the_graph() -> None:
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.standard_normal((15, 3)) * [0.1, 1.0, 0.5] + [2.0, 0.0, -1.0]).float()
-    context = scene_of(Graph(GRAPH.adj, x), range(9), None, nodes=3000, edges=1, limits=(-9.0, 9.0))
+    context = context_of(Graph(GRAPH.adj, x), range(9), None, nodes=3000, edges=1, limits=(-9.0, 9.0))
     made = run_attack(RND(spread="graph"), context, seed=0).edit.new_x
     assert made is not None
     torch.testing.assert_close(made.mean(0), x.mean(0), rtol=0, atol=0.06)
@@ -139,7 +139,7 @@ def test_unknown_options_are_refused(maker: Any, bad: dict[str, Any], sentence: 
 def test_every_attack_raises_its_own_loss(attack: Any, loss: Loss) -> None:
     """Without patience the start is returned, and its loss is the one reported."""
     model = victim("gcn", 3).eval()
-    result = run_attack(attack, scene_of(GRAPH, range(9), model, 12, 3), seed=0)
+    result = run_attack(attack, context_of(GRAPH, range(9), model, 12, 3), seed=0)
     y = predict(model, GRAPH)[:9].argmax(1)
     logits = predict(model, GRAPH.apply(result.edit))[:9]
     (step,) = result.steps
@@ -149,7 +149,7 @@ def test_every_attack_raises_its_own_loss(attack: Any, loss: Loss) -> None:
 
 def test_the_cup_entry_is_wired_in_two_layers() -> None:
     edit = run_attack(
-        SPEIT(preset="kddcup", n_epoch=1), scene_of(GRAPH, range(9), victim("gcn", 3), 20, 3), seed=0
+        SPEIT(preset="kddcup", n_epoch=1), context_of(GRAPH, range(9), victim("gcn", 3), 20, 3), seed=0
     ).edit
     last = edit.add[:, edit.add[1] >= 15 + 18]  # two of twenty nodes behind the others
     assert last.numel() and (last[0] >= 15).all()
@@ -168,7 +168,7 @@ def test_each_round_sees_degrees_and_probabilities_of_the_graph_attacked_so_far(
         held.append(SignAscent(0.1, 3)(objective, so_far, limits, generator))
         return held[-1]
 
-    context = scene_of(GRAPH, range(9), model, 3, 2)
+    context = context_of(GRAPH, range(9), model, 3, 2)
     edit = inject(context, edges=edges, features=features, generator=torch.Generator().manual_seed(0), fraction=0.4)
     clean = predict(model, GRAPH)[:9]
     for number, site in enumerate(seen):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attack.contexts import degrees_of, random_graph, same_edit, scene_of, victim
+from attack.contexts import context_of, degrees_of, random_graph, same_edit, victim
 from grb.attack import Attack, AttackContext, run_attack
 from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA, TargetState
 from grb.attack.injection.edges import random_edges
@@ -25,7 +25,7 @@ ALL = (RND(), *GRADIENT)
 def context(
     nodes: int = 4, edges: int = 3, targets: range = range(10), limits: tuple[float, float] = (-1, 1)
 ) -> AttackContext:
-    return scene_of(GRAPH, targets, victim("gcn", 4), nodes, edges, limits=limits)
+    return context_of(GRAPH, targets, victim("gcn", 4), nodes, edges, limits=limits)
 
 
 def features(edit: GraphEdit) -> Tensor:
@@ -82,7 +82,7 @@ def test_no_steps_at_all_is_no_crash(attack: Attack) -> None:
 
 def test_early_stopping_still_works_in_later_batches_and_calls() -> None:
     """There the stopper is replaced by one with a patience of 1000 once it has stopped."""
-    still = scene_of(GRAPH, range(10), victim("mlp", 4), 4, 3)  # cannot be attacked through edges
+    still = context_of(GRAPH, range(10), victim("mlp", 4), 4, 3)  # cannot be attacked through edges
     attack = TDGIA(n_epoch=500, patience=2, sequential_step=0.25)
     for _ in range(2):
         assert len(run_attack(attack, still, seed=0).steps) == 4 * (1 + 2)
@@ -104,7 +104,7 @@ def test_pseudo_labels_have_no_dropout_in_them() -> None:
         return random_edges(site, count, generator)
 
     for _ in range(3):
-        run_attack(FGSM(n_epoch=1, edges=edges), scene_of(GRAPH, range(24), model), seed=0)
+        run_attack(FGSM(n_epoch=1, edges=edges), context_of(GRAPH, range(24), model), seed=0)
     expected = predict(model, GRAPH).argmax(1)
     assert all(labels is not None and torch.equal(labels, expected) for labels in seen)
     noisy = model(GRAPH.x, model.prepare(GRAPH.adj)).argmax(1)
@@ -143,7 +143,7 @@ def test_speit_wires_targets_wherever_they_are(wiring: str) -> None:
     """There both modes crash, and assume that the targets are the last nodes."""
     targets = [1, 4, 5, 12]
     attack = SPEIT(n_epoch=1, wiring=wiring)  # type: ignore[arg-type]
-    edit = run_attack(attack, scene_of(GRAPH, targets, victim("gcn", 4), 20, 3), seed=0).edit
+    edit = run_attack(attack, context_of(GRAPH, targets, victim("gcn", 4), 20, 3), seed=0).edit
     assert sorted(edit.add[0][edit.add[0] < 24].tolist()) == targets
     assert max(degrees_of(edit)) <= 3
 

@@ -10,26 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attack.contexts import graph_of, scene_of, site_of
+from attack.contexts import context_of, graph_of, target_state_of
+from grb.attack.features import Objective, Range
 from grb.attack.incremental import forward_of_features
 from grb.attack.injection import EdgeRule, TargetState, edges
 from grb.attack.injection.base import inject
 from grb.attack.injection.edges import (
+    class_edges,
     defective_edges,
     defectiveness,
     interconnected_edges,
     layered_edges,
+    low_degree_class_edges,
     lowest_degree_edges,
     random_edges,
     uniform_edges,
 )
-from grb.attack.injection.features import Objective, Range
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.torch import GCN
 
 DIRECT = (random_edges, uniform_edges, lowest_degree_edges, defective_edges)
-EVERY = (*DIRECT, interconnected_edges, layered_edges)
+EVERY = (*DIRECT, class_edges, low_degree_class_edges, interconnected_edges, layered_edges)
 FIRST = 100
 
 
@@ -39,7 +41,7 @@ def drawn(seed: int = 0) -> torch.Generator:
 
 def plain_site(t: int, edges_per_node: int, *, classes: int = 3) -> TargetState:
     ids = torch.arange(t) * 2 + 1  # ids are not places
-    return site_of(
+    return target_state_of(
         ids, torch.arange(t) % 5, torch.arange(t) % classes, torch.linspace(0.2, 1, t), edges_per_node, FIRST
     )
 
@@ -94,7 +96,7 @@ def test_uniform_edges_take_every_target_once_before_any_twice() -> None:
 
 
 def test_lowest_degrees_come_first_and_the_list_wraps_around() -> None:
-    site = site_of([10, 11, 12, 13], [3, 0, 0, 1], [0] * 4, [1.0] * 4, 3, FIRST)
+    site = target_state_of([10, 11, 12, 13], [3, 0, 0, 1], [0] * 4, [1.0] * 4, 3, FIRST)
     assert lowest_degree_edges(site, 2, drawn()).tolist() == [
         [FIRST, FIRST, FIRST, FIRST + 1, FIRST + 1, FIRST + 1],
         [11, 12, 13, 10, 11, 12],
@@ -118,7 +120,7 @@ def test_defectiveness_falls_with_the_degree_and_rises_with_confidence(p: float,
 
 
 def test_tdgia_prefers_low_degree_targets() -> None:
-    site = site_of(range(8), [5, 1, 7, 0, 3, 2, 9, 4], [0] * 8, [0.9] * 8, 2, FIRST)
+    site = target_state_of(range(8), [5, 1, 7, 0, 3, 2, 9, 4], [0] * 8, [0.9] * 8, 2, FIRST)
     chosen = defective_edges(site, 2, drawn())[1]
     assert sorted(chosen.tolist()) == [1, 3, 4, 5]
 
@@ -137,7 +139,7 @@ def test_a_target_whose_degree_grew_loses_rank_in_the_next_round() -> None:
     model = GCN(3, 2, hidden_features=[4], generator=drawn())
     graph = graph_of([], 4, torch.ones(4, 3))
     edit = inject(
-        scene_of(graph, range(4), model, nodes=4, edges=1),
+        context_of(graph, range(4), model, nodes=4, edges=1),
         edges=watched,
         features=still,
         generator=drawn(),
@@ -177,7 +179,7 @@ def test_classes_are_spread_as_by_taking_one_by_one(
     rows: list[tuple[int, int, float]], count: int, limit: int, seed: int
 ) -> None:
     labels, degrees, probs = zip(*rows, strict=True)
-    site = site_of(range(len(rows)), degrees, labels, probs, limit, FIRST)
+    site = target_state_of(range(len(rows)), degrees, labels, probs, limit, FIRST)
     width = min(limit, len(rows))
     score = defectiveness(torch.tensor(probs), torch.tensor(degrees) + 1, limit).tolist()
     best = sorted(range(len(rows)), key=lambda place: (-score[place], place))[: count * width]
@@ -189,7 +191,7 @@ def test_classes_are_spread_as_by_taking_one_by_one(
 def test_every_node_reaches_all_classes_evenly() -> None:
     """12 targets in classes of 6, 4 and 2, four nodes of three edges: used shares never differ by a whole step."""
     labels = torch.tensor([0] * 6 + [1] * 4 + [2] * 2)
-    site = site_of(range(12), [0] * 12, labels, [1.0] * 12, 3, FIRST)
+    site = target_state_of(range(12), [0] * 12, labels, [1.0] * 12, 3, FIRST)
     chosen = labels[defective_edges(site, 4, drawn())[1]].view(4, 3)
     assert Counter(chosen[0].tolist()) == {0: 1, 1: 1, 2: 1}
     halves = Counter(chosen[:2].flatten().tolist())
@@ -262,7 +264,7 @@ def test_layers_keep_targets_and_second_layer_apart(size: tuple[int, int, int, i
 
 
 def test_the_second_layer_matters_to_a_model_of_two_layers() -> None:
-    site = site_of(range(20), [0] * 20, [0] * 20, [1.0] * 20, 4, 20)
+    site = target_state_of(range(20), [0] * 20, [0] * 20, [1.0] * 20, 4, 20)
     pairs = layered_edges(site, 20, drawn())
     graph = graph_of([], 20).apply(GraphEdit(n=20, add=pairs, new_x=torch.zeros(20, 3)))
     model = GCN(3, 3, hidden_features=[8], generator=drawn())
@@ -280,3 +282,28 @@ def test_distinct_draws_of_large_sites_are_distinct_and_uniform() -> None:
     counts = torch.bincount(chosen.flatten(), minlength=10)
     # 1600 expected in each of ten places; five standard deviations of a hypergeometric count
     assert (counts - 1600).abs().max() < 5 * (4000 * 0.4 * 0.6) ** 0.5
+
+
+def test_class_rules_give_every_new_node_targets_of_one_class() -> None:
+    """Ten targets of two classes in turn, two nodes with five edges: one class each."""
+    state = plain_site(10, 5, classes=2)
+    for rule in (class_edges, low_degree_class_edges):
+        for node, found in enumerate(by_node(rule(state, 2, drawn()), 2)):
+            places = [(target - 1) // 2 for target in found]
+            assert sorted(places) == list(range(node, 10, 2))
+
+
+def test_low_degrees_get_the_edges_that_are_scarce_or_left_over() -> None:
+    degrees = [5, 1, 4, 1, 9, 2]
+    state = target_state_of(range(6), degrees, [0, 1, 0, 1, 0, 1], [0.5] * 6, 3, FIRST)
+    few, many = (low_degree_class_edges(state, count, drawn()) for count in (1, 3))
+    assert sorted(few[1].tolist()) == [1, 3, 5]
+    # nine edges: one for each target, and three more for those with the fewest neighbours
+    assert Counter(many[1].tolist()) == {0: 1, 1: 2, 2: 1, 3: 2, 4: 1, 5: 2}
+
+
+def test_class_rules_need_labels() -> None:
+    state = TargetState(torch.arange(3), torch.ones(3), None, None, 2, FIRST)
+    for rule in (class_edges, low_degree_class_edges):
+        with pytest.raises(DataError, match="a rule by classes needs a model"):
+            rule(state, 1, drawn())

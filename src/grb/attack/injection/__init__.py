@@ -1,6 +1,7 @@
 """Injection attacks: nodes are added, the original graph stays as it is."""
 
 from grb.attack.injection.base import inject
+from grb.attack.injection.composed import ComposedInjection
 from grb.attack.injection.edges import EdgeRule, TargetState
 from grb.attack.injection.fgsm import FGSM
 from grb.attack.injection.pgd import PGD
@@ -8,4 +9,4 @@ from grb.attack.injection.random import RND
 from grb.attack.injection.speit import SPEIT
 from grb.attack.injection.tdgia import TDGIA
 
-__all__ = ["FGSM", "PGD", "RND", "SPEIT", "TDGIA", "EdgeRule", "TargetState", "inject"]
+__all__ = ["FGSM", "PGD", "RND", "SPEIT", "TDGIA", "ComposedInjection", "EdgeRule", "TargetState", "inject"]

@@ -10,16 +10,77 @@ import torch
 from torch import Tensor, nn
 
 from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
-from grb.attack.incremental import Rewired
+from grb.attack.features import FeatureRule, Objective
+from grb.attack.incremental import Forward, Rewired
 from grb.attack.injection.edges import EdgeRule, TargetState
-from grb.attack.injection.features import FeatureRule, Objective
+from grb.attack.injection.homophily import homophily
+from grb.attack.injection.starts import Start, Wiring
 from grb.attack.losses import Loss, cross_entropy
 from grb.errors import DataError
-from grb.graph import GraphEdit, convert
+from grb.graph import GraphEdit, convert, dense
 from grb.threat import Injection
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+class InjectionProblem:
+    """One context with what every wiring of it shares: the clean logits, the labels to take away, incremental passes.
+
+    Args:
+        context: With an :class:`~grb.threat.Injection` threat model and a model.
+        relaxed: A model whose gradients are used in place of the victim's, see
+            :func:`grb.model.base.relaxations`; the logits stay the victim's. None for the victim's own gradients.
+    """
+
+    def __init__(self, context: AttackContext, relaxed: nn.Module | None = None) -> None:
+        self.context, self.relaxed = context, relaxed
+        self._exact = Rewired(context.surrogate(), context.graph)
+        self._rough = None if relaxed is None else Rewired(relaxed, context.graph)
+        self.logits = self._exact.logits()[context.targets]
+        self.labels = context.aimed_labels(self.logits)
+
+    @property
+    def gradient_model(self) -> nn.Module:
+        """The model whose gradients are used."""
+        return self.context.surrogate() if self.relaxed is None else self.relaxed
+
+    def forward(self, wired: GraphEdit) -> Forward:
+        """A function from the features of the nodes that ``wired`` injects to the logits of the targets."""
+        exact, incremental = self._exact.forward(wired, self.context.targets)
+        if not incremental:
+            self.context.note("full forward pass in every step: the model has no stages")
+        if self._rough is None:
+            return exact
+        rough, _ = self._rough.forward(wired, self.context.targets)
+
+        def straight_through(features: Tensor) -> Tensor:
+            with torch.no_grad():
+                logits = exact(features)
+            bent = rough(features)
+            return logits + (bent - bent.detach())
+
+        return straight_through
+
+    def objective(self, wired: GraphEdit, loss: Loss, homophily_weight: float = 0.0) -> Objective:
+        """What an optimiser of the features of a wiring may ask; homophily refers to the features in ``wired``."""
+        term = None
+        if homophily_weight:
+            term = homophily(homophily_weight, self.context.graph.apply(wired), wired.num_new)
+        return Objective(self.forward(wired), self.labels, loss, self.context.report, term)
+
+    def wiring(self, pairs: Tensor, first: int, count: int) -> Wiring:
+        """What a start sees of ``count`` new nodes from number ``first`` on."""
+        n, (low, high) = self.context.graph.n, (pairs.min(0).values, pairs.max(0).values)
+        own = (low < n) & (high >= n + first) & (high < n + first + count)
+        return Wiring(
+            dense(self.context.graph.x),
+            self.context.targets,
+            self.labels,
+            torch.stack([high[own] - n - first, low[own]]),
+            count,
+            self.context.injection.feature_range,
+        )
 
 
 def inject(
@@ -30,6 +91,9 @@ def inject(
     generator: torch.Generator,
     loss: Loss = cross_entropy,
     fraction: float = 1.0,
+    start: Start | None = None,
+    homophily_weight: float = 0.0,
+    problem: InjectionProblem | None = None,
 ) -> GraphEdit:
     """Wire nodes to targets and optimise their features, a fraction of the nodes in each round.
 
@@ -42,28 +106,32 @@ def inject(
         generator: The only source of randomness.
         loss: What to raise, per target.
         fraction: Fraction of the nodes injected in one round, 1 for all at once.
+        start: Where the features of new nodes begin; the optimiser's own start if None.
+        homophily_weight: Weight of the :class:`~grb.attack.injection.homophily.Homophily` of the injected nodes.
+        problem: What was made of the context before, if it was.
     """
     threat = context.injection
     total = threat.nodes if len(context.targets) and threat.edges_per_node else 0
     clean = GraphEdit(n=context.graph.n)
     if total == 0:
         return clean
-    rewired = Rewired(context.surrogate(), context.graph)
-    logits = rewired.logits()[context.targets]
-    labels, probs = logits.argmax(1), torch.softmax(logits, dim=1)
+    problem = problem or InjectionProblem(context)
+    labels, probs = problem.labels, torch.softmax(problem.logits, dim=1)
     pairs, x = clean.add, torch.empty(0, context.graph.num_features)
     while len(x) < total:
         count = min(max(1, math.floor(fraction * total)), total - len(x))
         pairs = torch.cat([pairs, edges(_target_state(context, pairs, len(x), labels, probs), count, generator)], dim=1)
-        x = torch.cat([x, torch.full((count, context.graph.num_features), torch.nan)])
-        wired = GraphEdit(n=context.graph.n, add=pairs, new_x=torch.zeros_like(x))
-        forward, incremental = rewired.forward(wired, context.targets)
-        if not incremental:
-            context.note("full forward pass in every step: the model has no stages")
-        x = features(Objective(forward, labels, loss, context.report), x, threat.feature_range, generator)
+        new = torch.full((count, context.graph.num_features), torch.nan)
+        if start is not None:
+            new = start(problem.wiring(pairs, len(x), count), generator).clamp(*threat.feature_range)
+        x = torch.cat([x, new])
+        objective = problem.objective(
+            GraphEdit(n=context.graph.n, add=pairs, new_x=torch.nan_to_num(x)), loss, homophily_weight
+        )
+        x = features(objective, x, threat.feature_range, generator)
         if len(x) < total:
             with torch.no_grad():
-                probs = torch.softmax(forward(x), dim=1)
+                probs = torch.softmax(objective.forward(x), dim=1)
     return GraphEdit(n=context.graph.n, add=pairs, new_x=x.detach())
 
 

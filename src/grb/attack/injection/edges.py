@@ -74,6 +74,23 @@ def lowest_degree_edges(state: TargetState, count: int, generator: torch.Generat
     return state.join(_in_turn(torch.argsort(state.degrees, stable=True), count, state.width))
 
 
+def class_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
+    """Targets in turn, sorted by their label: a new node speaks to one class, and can say the same to all its targets."""
+    return state.join(_in_turn(torch.argsort(_labels_of(state), stable=True), count, state.width))
+
+
+def low_degree_class_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
+    """As :func:`class_edges`, but where edges are too few or left over, the targets with the fewest neighbours get them."""
+    total, targets = count * state.width, len(state.targets)
+    if not total:
+        return state.join(torch.empty(count, 0, dtype=torch.int64))
+    labels = _labels_of(state)
+    rest = torch.argsort(state.degrees, stable=True)[: total % targets].sort().values
+    order = [torch.argsort(labels, stable=True)] * (total // targets) + [rest[torch.argsort(labels[rest], stable=True)]]
+    # the last row can reach from one turn into the next and meet a target again
+    return state.join(torch.cat(order).view(count, state.width)).unique(dim=1)
+
+
 def defective_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
     """TDGIA: the most vulnerable targets, spread so that every new node reaches all classes evenly.
 
@@ -81,9 +98,7 @@ def defective_edges(state: TargetState, count: int, generator: torch.Generator) 
     class of which the smallest share is used up equals ordering them by (position in the class) / (size of the class).
     """
     if state.labels is None or state.probs is None:
-        raise DataError(
-            "TDGIA's edge rule needs a model: the victim for a white-box attack, a surrogate for a transfer"
-        )
+        raise _no_model("TDGIA's edge rule")
     probs = state.probs.gather(1, state.labels.unsqueeze(1)).squeeze(1)
     score = defectiveness(probs, state.degrees + 1, state.edges_per_node)
     kept = torch.argsort(score, descending=True, stable=True)[: count * state.width]
@@ -155,6 +170,16 @@ def _interconnected(state: TargetState, count: int, limit: int, generator: torch
     return torch.cat([outer, inner], dim=1)
 
 
+def _labels_of(state: TargetState) -> Tensor:
+    if state.labels is None:
+        raise _no_model("a rule by classes")
+    return state.labels
+
+
+def _no_model(rule: str) -> DataError:
+    return DataError(f"{rule} needs a model: the victim for a white-box attack, a surrogate for a transfer")
+
+
 def _fewest_first(degrees: Tensor, limit: int) -> Tensor:
     """Edges among injected nodes: the node with the fewest edges is served first, by the nodes with the next fewest."""
     degrees = degrees.clone()
@@ -192,3 +217,13 @@ def _in_turn(order: Tensor, count: int, width: int) -> Tensor:
         return torch.empty(count, 0, dtype=torch.int64)
     repeats = math.ceil(count * width / len(order))
     return order.repeat(repeats)[: count * width].view(count, width)
+
+
+EDGE_RULES: dict[str, EdgeRule] = {
+    "random": random_edges,
+    "uniform": uniform_edges,
+    "low-degree": lowest_degree_edges,
+    "classes": class_edges,
+    "low-degree-classes": low_degree_class_edges,
+    "tdgia": defective_edges,
+}

@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 
 from grb.attack.base import AttackContext, accepts_paper_names
+from grb.attack.features import SignAscent, check_steps
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, random_edges
-from grb.attack.injection.features import SignAscent, check_steps
 from grb.graph import GraphEdit
 
 

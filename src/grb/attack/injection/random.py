@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 
 from grb.attack.base import AttackContext
+from grb.attack.features import gaussian
 from grb.attack.injection.base import Limits, wire_only
 from grb.attack.injection.edges import random_edges
-from grb.attack.injection.features import gaussian
 from grb.errors import DataError
 from grb.graph import GraphEdit
 

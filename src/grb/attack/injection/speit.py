@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from grb.attack.base import AttackContext, accepts_paper_names
+from grb.attack.features import ClippedOptimiser, check_steps
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, interconnected_edges, layered_edges, random_edges
-from grb.attack.injection.features import ClippedOptimiser, check_steps
 from grb.attack.losses import Loss, cross_entropy
 from grb.errors import DataError
 from grb.graph import GraphEdit

@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 
 from grb.attack.base import AttackContext, accepts_paper_names
+from grb.attack.features import ClippedOptimiser, SmoothMap, check_steps
 from grb.attack.injection.base import Limits, inject
 from grb.attack.injection.edges import EdgeRule, defective_edges, random_edges, uniform_edges
-from grb.attack.injection.features import ClippedOptimiser, SmoothMap, check_steps
 from grb.attack.losses import cross_entropy, smooth
 from grb.errors import DataError
 from grb.graph import GraphEdit

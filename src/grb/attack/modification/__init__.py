@@ -2,26 +2,36 @@
 
 from grb.attack.modification.base import SearchState, modify
 from grb.attack.modification.dice import DICE
+from grb.attack.modification.eva import EvA
+from grb.attack.modification.eva_plus import EvAPlus
 from grb.attack.modification.fga import FGA
 from grb.attack.modification.flip import FLIP
+from grb.attack.modification.local_search import LocalSearch
+from grb.attack.modification.lrbcd import LRBCD
 from grb.attack.modification.metattack import Metattack
 from grb.attack.modification.nea import NEA
 from grb.attack.modification.pgd import PGD, TopologyPGD
 from grb.attack.modification.poisoning import poisoned
 from grb.attack.modification.prbcd import GRBCD, PRBCD
 from grb.attack.modification.random import RAND, RND
+from grb.attack.modification.random_search import RandomSearch
 from grb.attack.modification.stack import STACK
 
 __all__ = [
     "DICE",
+    "EvA",
+    "EvAPlus",
     "FGA",
     "FLIP",
     "GRBCD",
+    "LRBCD",
+    "LocalSearch",
     "NEA",
     "PGD",
     "PRBCD",
     "RAND",
     "RND",
+    "RandomSearch",
     "STACK",
     "SearchState",
     "Metattack",

@@ -131,6 +131,17 @@ class SearchState:
         )
         return self._carried(replace(self, edit=edit))
 
+    @property
+    def pairs(self) -> Tensor:
+        """The pairs that were flipped, [2, p]."""
+        return torch.cat([self.edit.add, self.edit.drop], dim=1)
+
+    def undo(self, flips: Tensor) -> SearchState:
+        """Without some of the flips; ``flips`` are booleans for :attr:`pairs`, [p]."""
+        gone = flips.split([self.edit.add.shape[1], self.edit.drop.shape[1]])
+        edit = GraphEdit(n=self.clean.n, add=self.edit.add[:, ~gone[0]], drop=self.edit.drop[:, ~gone[1]])
+        return self._carried(replace(self, edit=edit))
+
     def _carried(self, after: SearchState) -> SearchState:
         if "edges" in self.__dict__:  # the clean graph is the same
             after.__dict__["edges"] = self.edges

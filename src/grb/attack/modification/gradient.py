@@ -26,6 +26,7 @@ from grb.attack.modification.low_rank_gradients import (
     probe_graph,
     through,
 )
+from grb.attack.passes import counted
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, normalise
 from grb.model.base import Propagate, Rows, Stage, State, prepare
@@ -83,10 +84,20 @@ class Victim:
         """How every operator comes from the edges; None if gradients have no closed form."""
         if not all(isinstance(stage, Rows | Propagate) for stage in self.stages):
             return None
+        return self.operator_scalings()
+
+    def operator_scalings(self) -> list[Scaling] | None:
+        """How every operator of the stages comes from the edges; None if one does in a way of its own."""
+        if not self.state:
+            return None
         probe = probe_graph(self.state[0].dtype)
         found = [Scaling.of(op, probe) for op in _listed(prepare(self.model, probe))]
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
+
+    def operators(self, adj: Adjacency) -> Sequence[CSR]:
+        """What the model makes of some edges for its stages."""
+        return _listed(prepare(self.model, adj))
 
     @property
     def closed_form(self) -> bool:
@@ -97,11 +108,11 @@ class Victim:
         """Logits of all nodes, [n, classes], without gradients."""
         with torch.no_grad():
             if self.scalings is None:
-                return self.model(self.graph.x, prepare(self.model, adj))
+                return counted(self.model(self.graph.x, prepare(self.model, adj)))
             ops, state = _listed(prepare(self.model, adj)), self.state
             for stage in self.stages:
                 state = stage.apply(state) if isinstance(stage, Rows) else _moved(_propagate(stage), ops, state)
-            return state[0]
+            return counted(state[0])
 
     def judge(self, adj: Adjacency) -> tuple[float, float]:
         """Loss, and share of the targets that keep their label."""
@@ -135,7 +146,7 @@ class Victim:
                 parts.append(Part(_propagate(stage), rows, state))
                 rows = []
         with torch.enable_grad():
-            logits = through(rows, state)[0][self.targets]
+            logits = counted(through(rows, state)[0][self.targets])
             loss = self.loss_of(logits, self.labels).mean()
         value, kept = float(loss.detach()), self._kept(logits)
         factors, shift = backward(loss, start, parts, ops, scalings, degrees)
@@ -204,7 +215,7 @@ class _ByAutograd:
         except RuntimeError as error:  # a preparation outside torch cannot take weights that ask for gradients
             raise self._no_gradients() from error
         logits: Tensor = self.victim.model(self.victim.graph.x, op)
-        return logits[self.victim.targets]
+        return counted(logits[self.victim.targets])
 
     def _no_gradients(self) -> DataError:
         return DataError(

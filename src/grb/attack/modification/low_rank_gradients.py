@@ -113,7 +113,7 @@ def backward(
         own = _rowdot(grad, part.after[slot].detach()) * scaling.left
         if pull is not None and scaling.right:
             own = own + _rowdot(rows, pull) * scaling.right
-        shift = shift + own * _power(d, -1.0)
+        shift = shift + own * power(d, -1.0)
         factors.append(_Factor(_scaled(grad, d, scaling.left), _scaled(rows, d, scaling.right)))
         if parts:
             assert pull is not None
@@ -211,14 +211,14 @@ def degrees_of(adj: Adjacency, self_loops: bool, dtype: torch.dtype) -> Tensor:
     return row_sums(adj.pattern, values).to(dtype) + float(self_loops)
 
 
-def _power(degrees: Tensor, exponent: float) -> Tensor:
+def power(degrees: Tensor, exponent: float) -> Tensor:
     """As the normalisations do it: a power of zero counts as zero."""
     positive = degrees > 0
     return torch.where(positive, torch.where(positive, degrees, 1.0) ** exponent, 0.0)
 
 
 def _scaled(rows: Tensor, degrees: Tensor, exponent: float) -> Tensor:
-    return rows if exponent == 0 else rows * _power(degrees, exponent).unsqueeze(1)
+    return rows if exponent == 0 else rows * power(degrees, exponent).unsqueeze(1)
 
 
 def _rowdot(a: Tensor, b: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from grb.attack.base import Attack, AttackContext, accepts_paper_names, clean_labels
+from grb.attack.features import Objective, SignAscent, check_steps
 from grb.attack.incremental import forward_of_features
-from grb.attack.injection.features import Objective, SignAscent, check_steps
 from grb.attack.losses import Loss, cross_entropy
 from grb.attack.modification.base import Limits, SearchState
 from grb.attack.modification.relaxation import Search

@@ -69,11 +69,11 @@ def project_locally(weights: Tensor, pairs: Tensor, limits: Tensor, budget: floa
     waiting = (wanted > 0).nonzero().flatten()
     while len(waiting):
         own, nodes = wanted[waiting], ends[:, waiting]
-        before, first = _sums_before(nodes, own)
+        before, first = sums_before(nodes, own)
         fits = (before + own <= room[nodes]).all(0)
-        alone = first.all(0)  # no open pair before it has one of its ends
+        undisputed = first.all(0)  # no open pair before it has one of its ends
         served = torch.where(fits, own, torch.minimum(own, room[nodes].min(0).values).clamp_min(0.0))
-        decided = fits | alone
+        decided = fits | undisputed
         given[waiting[decided]] = served[decided]
         room = room - torch.zeros_like(room).index_add_(0, nodes[:, decided].flatten(), served[decided].repeat(2))
         stuck = (room[nodes] <= 1e-12).any(0)
@@ -84,7 +84,7 @@ def project_locally(weights: Tensor, pairs: Tensor, limits: Tensor, budget: floa
     return result
 
 
-def _sums_before(nodes: Tensor, amounts: Tensor) -> tuple[Tensor, Tensor]:
+def sums_before(nodes: Tensor, amounts: Tensor) -> tuple[Tensor, Tensor]:
     """For both ends of every pair, the sum over earlier pairs with that end, and whether there are none, [2, p] each."""
     p = nodes.shape[1]
     flat = nodes.T.flatten()

@@ -91,6 +91,8 @@ def known_labels(context: AttackContext) -> Tensor:
     plain = seen is not None and seen.dim() == 1
     if context.model is not None:
         said = predict(context.model, context.graph).argmax(1)
+        if context.true_labels is not None:
+            said[context.targets] = context.true_labels
         return torch.where(seen >= 0, seen, said) if plain and seen is not None else said
     if not plain or seen is None or not (seen >= 0).any():
         raise DataError("this attack needs labels, but the view shows none; give it a model, which predicts them")
@@ -159,10 +161,10 @@ class ByGradient:
         return GradientScores(gradient, state.clean)
 
 
-def victim_of(context: AttackContext, loss: Loss | None = None) -> Victim:
-    """The context's model as something that gives gradients of edges; notes where they cost more."""
-    victim = Victim(context.surrogate(), context.graph, context.targets, loss)
-    if not victim.closed_form:
+def victim_of(context: AttackContext, loss: Loss | None = None, *, gradients: bool = True) -> Victim:
+    """The context's model as something that gives gradients of edges; notes where they cost more, if they are wanted."""
+    victim = Victim(context.surrogate(), context.graph, context.targets, loss, context.true_labels)
+    if gradients and not victim.closed_form:
         context.note("gradients of edges by autograd, block by block: this model has no closed form")
     return victim
 

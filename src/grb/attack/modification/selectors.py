@@ -178,7 +178,7 @@ def accept(state: SearchState, pairs: Tensor, count: int, *, disjoint: bool = Fa
         for limit, counted in limits:
             room = limit - torch.bincount(pairs[:, taken & counted].flatten(), minlength=len(limit))
             ends, counts = pairs[:, waiting], counted[waiting]
-            fits &= ~counts | (_earlier(ends, counts) < room[ends]).all(0)
+            fits &= ~counts | (earlier(ends, counts) < room[ends]).all(0)
             stuck |= counts & (room[ends] <= 0).any(0)
         taken[waiting[fits]] = True
         waiting = waiting[~(fits | stuck)]
@@ -195,7 +195,7 @@ def _limits(state: SearchState, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
     return found
 
 
-def _earlier(ends: Tensor, counted: Tensor) -> Tensor:
+def earlier(ends: Tensor, counted: Tensor) -> Tensor:
     """For both ends of every pair, how many counted pairs before it have the same end, [2, p]."""
     p = ends.shape[1]
     nodes = ends.T.flatten()  # u0 v0 u1 v1 ...: in the order of the pairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,17 +18,29 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What an optimiser may ask: the loss to raise and the share of targets that keep their clean label."""
+    """What an optimiser may ask: the loss to raise and the share of targets that keep their clean label.
+
+    Args:
+        forward: Function from features, [m, d], to the logits of the targets, [t, classes].
+        labels: Labels to take away, [t].
+        loss: What to raise, per target.
+        report: Called with the value and the fraction of kept labels of every step.
+        term: Function of the features whose value is added to the mean loss, such as
+            :class:`~grb.attack.injection.homophily.Homophily`; None for none.
+    """
 
     forward: Callable[[Tensor], Tensor]
     labels: Tensor
     loss: Loss
     report: Callable[[float, float], None]
+    term: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, features: Tensor) -> tuple[Tensor, float]:
         """The mean loss of the targets, and the fraction that keep their clean label."""
         logits = self.forward(features)
         loss = self.loss(logits, self.labels).mean()
+        if self.term is not None:
+            loss = loss + self.term(features)
         accuracy = float((logits.detach().argmax(1) == self.labels).float().mean())
         return loss, accuracy
 
@@ -39,14 +52,31 @@ class FeatureRule(Protocol):
         """Optimised features of all injected nodes, [m, d]."""
 
 
+Schedule = Callable[[float], float]
+
+
+def constant(progress: float) -> float:
+    """The same step from the first to the last."""
+    return 1.0
+
+
+def cosine(progress: float) -> float:
+    r"""Steps that fall to zero along a half cosine, :math:`\frac12 (1 + \cos \pi p)` at the fraction p of all steps.
+
+    >>> [round(cosine(progress), 2) for progress in (0.0, 0.5, 1.0)]
+    [1.0, 0.5, 0.0]
+    """
+    return 0.5 * (1 + math.cos(math.pi * progress))
+
+
 def gaussian(shape: tuple[int, int], scale: float, limits: Range, generator: torch.Generator) -> Tensor:
     """Independent normal features with deviation ``scale``, clipped into the range."""
     return (torch.randn(*shape, generator=generator) * scale).clamp(*limits)
 
 
 @dataclass
-class _BestIterate:
-    """The features with the lowest accuracy, and among those the highest loss; stops when patience runs out."""
+class BestIterate:
+    """Keeps the features with the lowest accuracy, and among those the highest loss; stops when patience runs out."""
 
     patience: int | None
     features: Tensor = field(default_factory=lambda: torch.empty(0))
@@ -87,7 +117,7 @@ class SignAscent:
         if self.noise:
             start = torch.randn(so_far.shape, generator=generator) * (self.noise * max(map(abs, limits)))
         x = torch.where(so_far.isnan(), start, so_far).clamp(*limits)
-        best = _BestIterate(self.patience)
+        best = BestIterate(self.patience)
         for _ in range(self.steps):
             x.requires_grad_()
             loss, accuracy = objective(x)
@@ -96,7 +126,7 @@ class SignAscent:
                 return best.features
             (gradient,) = torch.autograd.grad(loss, x)
             x = (x.detach() + self.step_size * gradient.sign()).clamp_(*limits)
-        return _closing(objective, best, x)
+        return judge_last(objective, best, x)
 
 
 @dataclass(frozen=True)
@@ -107,11 +137,13 @@ class _TorchOptimiser:
         make: Function from a list of tensors to an optimiser, e.g. ``lambda xs: torch.optim.Adam(xs, lr=0.01)``.
         steps: Number of steps.
         patience: Stop after this number of steps without a lower accuracy; None to never stop early.
+        schedule: Function from the fraction of steps done to a factor of the learning rate.
     """
 
     make: Callable[[list[Tensor]], torch.optim.Optimizer]
     steps: int
     patience: int | None = None
+    schedule: Schedule = constant
 
 
 class ClippedOptimiser(_TorchOptimiser):
@@ -120,7 +152,7 @@ class ClippedOptimiser(_TorchOptimiser):
     def __call__(self, objective: Objective, so_far: Tensor, limits: Range, generator: torch.Generator) -> Tensor:
         """The best iterate, [m, d]."""
         x = torch.where(so_far.isnan(), 0.0, so_far).clamp(*limits).requires_grad_()
-        return _descend(objective, x, lambda value: value, self.make, self.steps, self.patience, clip=limits)
+        return _descend(objective, x, lambda value: value, self, clip=limits)
 
 
 class SmoothMap(_TorchOptimiser):
@@ -143,21 +175,22 @@ class SmoothMap(_TorchOptimiser):
             # clip, because rounding can leave the range by one ulp where the sine is 1
             return (middle + half * torch.sin(value)).clamp(low, high)
 
-        return _descend(objective, u, mapped, self.make, self.steps, self.patience, clip=None)
+        return _descend(objective, u, mapped, self, clip=None)
 
 
 def _descend(
     objective: Objective,
     variable: Tensor,
     mapped: Callable[[Tensor], Tensor],
-    make: Callable[[list[Tensor]], torch.optim.Optimizer],
-    steps: int,
-    patience: int | None,
+    rule: _TorchOptimiser,
     clip: Range | None,
 ) -> Tensor:
-    optimiser = make([variable])
-    best = _BestIterate(patience)
-    for _ in range(steps):
+    optimiser = rule.make([variable])
+    rates = [group["lr"] for group in optimiser.param_groups]
+    best = BestIterate(rule.patience)
+    for step in range(rule.steps):
+        for group, rate in zip(optimiser.param_groups, rates, strict=True):
+            group["lr"] = rate * rule.schedule(step / rule.steps)
         optimiser.zero_grad(set_to_none=True)
         x = mapped(variable)
         loss, accuracy = objective(x)
@@ -169,10 +202,10 @@ def _descend(
         if clip is not None:
             with torch.no_grad():
                 variable.clamp_(*clip)
-    return _closing(objective, best, mapped(variable))
+    return judge_last(objective, best, mapped(variable))
 
 
-def _closing(objective: Objective, best: _BestIterate, x: Tensor) -> Tensor:
+def judge_last(objective: Objective, best: BestIterate, x: Tensor) -> Tensor:
     """Judge the features after the last step too."""
     with torch.no_grad():
         loss, accuracy = objective(x.detach())

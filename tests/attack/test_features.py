@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attack.contexts import graph_of, random_graph, scene_of, victim
+from attack.contexts import context_of, graph_of, random_graph, victim
 from grb.attack import AttackContext, run_attack
-from grb.attack.injection import FGSM, PGD, SPEIT, TDGIA, inject
-from grb.attack.injection.edges import defective_edges, random_edges
-from grb.attack.injection.features import (
+from grb.attack.features import (
     ClippedOptimiser,
     FeatureRule,
     Objective,
@@ -25,6 +23,8 @@ from grb.attack.injection.features import (
     check_steps,
     gaussian,
 )
+from grb.attack.injection import FGSM, PGD, SPEIT, TDGIA, inject
+from grb.attack.injection.edges import defective_edges, random_edges
 from grb.attack.losses import smooth
 from grb.errors import DataError
 from grb.model.torch import SGC
@@ -136,7 +136,7 @@ def test_a_linear_victim_is_attacked_along_the_difference_of_its_weights(steps: 
     """Two classes, one target: x = clip(t eps sign(w_wrong - w_right))."""
     model = SGC(3, 2, k=1, generator=drawn(3))
     graph = graph_of([(0, 1)], 2, torch.tensor([[1.0, 0.5, -0.5], [0.2, 0.1, 0.4]]))
-    context = scene_of(graph, [0], model, nodes=1, edges=1, limits=(-0.2, 0.4))
+    context = context_of(graph, [0], model, nodes=1, edges=1, limits=(-0.2, 0.4))
     with torch.no_grad():
         right = int(model(graph.x, model.prepare(graph.adj))[0].argmax())
     direction = (model.linear.weight[:, 1 - right] - model.linear.weight[:, right]).sign()
@@ -147,7 +147,7 @@ def test_a_linear_victim_is_attacked_along_the_difference_of_its_weights(steps: 
 
 def test_pgd_starts_at_noise_of_a_tenth_of_the_range() -> None:
     graph = random_graph(20, features=3)
-    context = scene_of(graph, range(10), victim("gcn", 2), nodes=400, edges=1, limits=(-0.5, 2.0))
+    context = context_of(graph, range(10), victim("gcn", 2), nodes=400, edges=1, limits=(-0.5, 2.0))
     x = run_attack(PGD(n_epoch=0), context, seed=0).edit.new_x
     zero = run_attack(FGSM(n_epoch=0), context, seed=0).edit.new_x
     assert x is not None and zero is not None
@@ -192,7 +192,7 @@ def test_patience_starts_anew_with_every_lower_accuracy() -> None:
 
 def test_early_stop_of_one_call_does_not_leak_into_the_next() -> None:
     """An MLP sees no neighbours: accuracy never falls, so every round of every call stops after 1 + 3 steps."""
-    context = scene_of(random_graph(20), range(10), victim("mlp", 3), nodes=5, edges=2)
+    context = context_of(random_graph(20), range(10), victim("mlp", 3), nodes=5, edges=2)
     for attack in (FGSM(patience=3), PGD(patience=3), SPEIT(patience=3)):
         assert [len(run_attack(attack, context, seed=0).steps) for _ in range(2)] == [4, 4]
     tdgia = TDGIA(patience=3)
@@ -220,7 +220,7 @@ def rounds_of(rule: FeatureRule, context: AttackContext, share: float) -> list[T
 
 
 def test_features_of_earlier_rounds_go_on_changing(rule: Callable[..., FeatureRule]) -> None:
-    context = scene_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
+    context = context_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
     rounds = rounds_of(rule(8, None), context, share=0.5)
     assert [len(x) for x in rounds] == [2, 4]
     moved = (rounds[1][:2] - rounds[0]).abs().max(1).values
@@ -228,14 +228,14 @@ def test_features_of_earlier_rounds_go_on_changing(rule: Callable[..., FeatureRu
 
 
 def test_earlier_rounds_start_where_they_ended(rule: Callable[..., FeatureRule]) -> None:
-    context = scene_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
+    context = context_of(random_graph(20, seed=3), range(12), victim("gcn", 4).eval(), nodes=4, edges=3)
     first = rounds_of(rule(0, None), context, share=0.5)
     torch.testing.assert_close(first[1][:2], first[0], rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize(("nodes", "share", "sizes"), [(4, 0.2, [1, 1, 1, 1]), (5, 0.5, [2, 2, 1]), (1, 0.01, [1])])
 def test_rounds_are_at_least_one_node_and_end(nodes: int, share: float, sizes: list[int]) -> None:
-    context = scene_of(random_graph(12), range(6), victim("gcn", 2).eval(), nodes=nodes, edges=2)
+    context = context_of(random_graph(12), range(6), victim("gcn", 2).eval(), nodes=nodes, edges=2)
     totals = [len(x) for x in rounds_of(SignAscent(0.1, 1), context, share)]
     assert [b - a for a, b in zip([0, *totals], totals, strict=False)] == sizes
 
@@ -267,7 +267,7 @@ def test_numbers_that_make_no_sense_are_refused() -> None:
 
 
 def test_a_rule_of_edges_can_be_exchanged() -> None:
-    context = scene_of(random_graph(12), range(6), victim("gcn", 2), nodes=2, edges=2)
+    context = context_of(random_graph(12), range(6), victim("gcn", 2), nodes=2, edges=2)
     other = FGSM(n_epoch=1, edges=defective_edges)
     assert other.edges is defective_edges and FGSM().edges is random_edges
     assert run_attack(other, context, seed=0).budget["edges"] == 4

@@ -1,0 +1,1 @@
+"""The standard attack ensemble: a fixed, versioned race of attacks without parameters."""

@@ -1,0 +1,213 @@
+"""GraphAutoAttack: a race of attacks whose winner is the measure of the worst case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from grb.attack.auto.member import LEVELS, Member
+from grb.attack.base import AttackContext, Trial
+from grb.attack.losses import margin
+from grb.attack.passes import count_passes
+from grb.errors import DataError, GRBError
+from grb.graph import GraphEdit
+from grb.model.base import predict
+from grb.threat import Injection
+
+# entrants of a later round for one of the round before
+SURVIVORS = (1 / 3, 1 / 6)
+# fewest entrants of the second round
+FEWEST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """One member of the race on the model itself, or on a simplified twin of it."""
+
+    member: Member
+    relaxation: str
+    model: nn.Module
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """An edit of the race and what the true model makes of it."""
+
+    edit: GraphEdit
+    kept: Tensor
+    margin: float
+    entrant: Entrant | None = None
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """The strongest edit has the lowest: fewest kept targets, then the largest mean margin of wrong classes."""
+        return float(self.kept.float().mean()), -self.margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphAutoAttack:
+    r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
+
+    Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
+    pays (successive halving). An edit is judged by the true model: the fraction of targets that keep the label which the
+    attack aims at, and among equals the mean margin :math:`\max_{c \ne y} z_c - z_y`. A model that names simplified twins
+    (``relaxations()``, name to module) is attacked through each of them as well, and judged itself. Edits that were made for
+    other models join as they are (``pool``), if the threat model allows them. The threat model decides between the members
+    for injection and for modification.
+
+    Args:
+        pool: Edits to replay, for instance those that were made on other victims.
+
+    References:
+        Croce and Hein, *Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse Parameter-free Attacks*,
+        ICML 2020; Mujkanovic et al., *Are Defenses for Graph Neural Networks Robust?*, NeurIPS 2022.
+    """
+
+    pool: Sequence[GraphEdit] = field(default=(), repr=False)
+    scenario: ClassVar[str] = "injection"
+    version: ClassVar[int] = 1
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """The strongest edit that any entrant of the race found; the clean graph's if none does any harm."""
+        if not _anything_allowed(context):
+            return GraphEdit(n=context.graph.n)
+        race = _Race(context, generator)
+        race.judge(GraphEdit(n=context.graph.n), "clean graph")
+        for number, edit in enumerate(self.pool):
+            race.judge(edit, f"pool {number}")
+        entrants = [
+            Entrant(member, name, model)
+            for name, model in _models(context.surrogate()).items()
+            for member in members(context)
+        ]
+        for level in range(LEVELS):
+            entrants = race.run(entrants, level)
+        return race.best.edit
+
+
+class EdgeAutoAttack(GraphAutoAttack):
+    """The standard ensemble under a modification threat model, for which the catalogue's default limits are chosen."""
+
+    scenario: ClassVar[str] = "modification"
+
+
+def members(context: AttackContext) -> tuple[Member, ...]:
+    """The fixed list of attacks for the threat model of a context."""
+    if isinstance(context.threat, Injection):
+        from grb.attack.auto.injection import MEMBERS
+
+        return MEMBERS
+    from grb.attack.auto.modification import MEMBERS as EDGE_MEMBERS
+
+    return EDGE_MEMBERS
+
+
+def _anything_allowed(context: AttackContext) -> bool:
+    threat = context.threat
+    if isinstance(threat, Injection):
+        return bool(len(context.targets) and threat.nodes and threat.edges_per_node)
+    return bool(len(context.targets) and (int(threat.budget(context.graph)) > 0 or threat.feature_nodes))
+
+
+def _models(model: nn.Module) -> dict[str, nn.Module]:
+    """The model itself under an empty name, and its relaxations."""
+    relaxations = getattr(model, "relaxations", None)
+    twins = cast("Mapping[str, nn.Module]", relaxations()) if relaxations is not None else {}
+    return {"": model, **{name: twin.eval().requires_grad_(False) for name, twin in twins.items()}}
+
+
+class _Race:
+    """Runs entrants and keeps the strongest edit."""
+
+    def __init__(self, context: AttackContext, generator: torch.Generator) -> None:
+        self.context, self.generator = context, generator
+        logits = predict(context.surrogate(), context.graph)[context.targets]
+        self.labels = context.aimed_labels(logits)
+        self.found: list[Judged] = []
+
+    @property
+    def best(self) -> Judged:
+        return min(self.found, key=lambda each: each.order)
+
+    def run(self, entrants: Sequence[Entrant], level: int) -> list[Entrant]:
+        """Run all entrants at one level and return those of the next, the best first."""
+        results: list[Judged] = []
+        for entrant in entrants:
+            name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
+            start = time.process_time()
+            seed = int(torch.randint(2**62, (1,), generator=self.generator))
+            with count_passes() as passes:
+                try:
+                    edit = self._attempt(entrant, level, seed)
+                except (GRBError, RuntimeError) as error:
+                    self._report(Trial(name, level, error=str(error).splitlines()[0] if str(error) else "failed"))
+                    continue
+            seconds = time.process_time() - start
+            judged = self.judge(edit, name, level, seconds, passes.forward, passes.backward, entrant=entrant)
+            if judged is not None:
+                results.append(judged)
+        if not results and level == 0:
+            raise DataError(
+                f"none of the {len(entrants)} attacks of the ensemble can attack a "
+                f"{type(self.context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
+            )
+        ordered = sorted(results, key=lambda each: each.order)
+        return [each.entrant for each in ordered[: self._survivors(len(entrants), level)] if each.entrant is not None]
+
+    def _attempt(self, entrant: Entrant, level: int, seed: int) -> GraphEdit:
+        quiet = replace(self.context, model=entrant.model, on_step=lambda step: None, on_note=lambda note: None)
+        return entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
+
+    @staticmethod
+    def _survivors(count: int, level: int) -> int:
+        if level >= len(SURVIVORS):
+            return 0
+        fewest = FEWEST if level == 0 else 1
+        return min(count, max(fewest, round(SURVIVORS[level] * count)))
+
+    def judge(
+        self,
+        edit: GraphEdit,
+        name: str,
+        level: int = 0,
+        cpu_seconds: float = 0.0,
+        forward: int = 0,
+        backward: int = 0,
+        *,
+        entrant: Entrant | None = None,
+    ) -> Judged | None:
+        """Score an edit on the true model and report it; None, with the reason in the report, if it is not allowed."""
+        context = self.context
+        try:
+            context.threat.check(context.graph, edit, context.targets)
+        except GRBError as error:
+            self._report(Trial(name, level, cpu_seconds, forward, backward, error=str(error)))
+            return None
+        with torch.no_grad():
+            logits = predict(context.surrogate(), context.graph.apply(edit))[context.targets]
+        kept = logits.argmax(1) == self.labels
+        judged = Judged(edit, kept, float(margin(logits, self.labels).mean()), entrant)
+        self.found.append(judged)
+        self._report(Trial(name, level, cpu_seconds, forward, backward, kept))
+        return judged
+
+    def _report(self, trial: Trial) -> None:
+        self.context.on_trial(trial)
+        if self.found:
+            best = self.best
+            self.context.report(best.margin, best.order[0])
+
+
+def strength_over_cost(trials: Sequence[Trial]) -> Iterator[tuple[float, float]]:
+    """CPU seconds so far and the lowest accuracy left by then, after every trial of a race: its curve."""
+    spent, lowest = 0.0, 1.0
+    for trial in trials:
+        spent += trial.cpu_seconds
+        if trial.kept is not None:
+            lowest = min(lowest, float(trial.kept.float().mean()))
+        yield spent, lowest

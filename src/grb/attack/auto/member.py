@@ -1,0 +1,25 @@
+"""One entrant of the standard ensemble: a named attack that can be run cheaply, thoroughly or deeply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from grb.attack.base import Attack
+
+LEVELS = 3
+
+
+@dataclass(frozen=True)
+class Member:
+    """A named attack at several levels of effort.
+
+    Args:
+        name: Name in the record, for instance ``"pgd-classes"``.
+        build: Function from a level of effort to the attack: 0 a cheap probe, 1 the usual effort, 2 as deep as it pays.
+        gradient_free: Whether the attack asks for outputs alone.
+    """
+
+    name: str
+    build: Callable[[int], Attack] = field(repr=False)
+    gradient_free: bool = False

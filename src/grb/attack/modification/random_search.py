@@ -1,0 +1,102 @@
+"""Random search on sets of flips: the Square attack's schedule, for edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from grb.attack.base import AttackContext
+from grb.attack.modification.base import Limits, SearchState, finished
+from grb.attack.modification.exchange import smooth_count
+from grb.attack.modification.local import evaluator_of
+from grb.attack.modification.pairs import without
+from grb.attack.modification.scores import victim_of
+from grb.attack.modification.selectors import accept
+from grb.errors import DataError
+from grb.graph import GraphEdit
+
+# fractions of the queries after which a proposal replaces half as many flips
+MILESTONES = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSearch(Limits):
+    """Replace some flips by random ones, and keep the change if it helps; outputs of the model are all it asks for.
+
+    The state is a set of flips that spends the budget. A proposal takes back a random fraction of them, half at first and
+    one at the end, and puts random pairs with an end among the targets that still keep their label in their place. It is
+    accepted if fewer targets keep their label or as many with a larger loss. One proposal is one query.
+
+    Args:
+        steps: Number of proposals.
+        share: Fraction of the flips that the first proposals replace.
+
+    References:
+        After Andriushchenko et al., *Square Attack: a query-efficient black-box adversarial attack via random search*,
+        ECCV 2020.
+    """
+
+    steps: int = 1000
+    share: float = 0.5
+    version = 1
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or not 0 < self.share <= 1:
+            raise DataError(f"steps is {self.steps} and share {self.share}, but at least 1 and above 0 to 1 are needed")
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Exchange random flips for random others."""
+        state = SearchState.of(context)
+        if state.left <= 0 or state.space.count == 0:
+            return state.edit
+        victim = victim_of(context, gradients=False)
+        clean = victim.logits(context.graph.adj)[victim.targets]
+        evaluator = evaluator_of(victim, context.graph.adj, smooth_count(victim, clean))
+        first = _drawn(state, context.targets, state.left, generator)
+        evaluator.flip(first)
+        state = state.flip(first)
+        for step in range(self.steps):
+            gone = self._taken_back(state, step, generator)
+            rest = state.undo(gone)
+            ends = context.targets[evaluator.right] if evaluator.right.any() else context.targets
+            new = _drawn(rest, ends, rest.left, generator)
+            change = torch.cat([state.pairs[:, gone], new], dim=1)
+            if change.shape[1]:
+                found = evaluator.outcomes(change, torch.zeros(change.shape[1], dtype=torch.int64), 1)
+                if (-int(found.kept[0]), float(found.loss[0])) > (0, 0.0):
+                    evaluator.flip(change)
+                    state = rest.flip(new)
+            t = len(evaluator.right)
+            context.report(float(evaluator.losses.sum()) / t, float(evaluator.right.sum()) / t)
+        context.note("{passes} graphs were evaluated", passes=evaluator.passes)
+        return finished(context, state)
+
+    def _taken_back(self, state: SearchState, step: int, generator: torch.Generator) -> Tensor:
+        """Which flips a proposal replaces, [p]; added edges stay where a node may not lose its last neighbour."""
+        count = state.pairs.shape[1]
+        halvings = sum(step >= milestone * self.steps for milestone in MILESTONES)
+        replaced = max(1, round(self.share * count / 2**halvings))
+        gone = torch.zeros(count, dtype=torch.bool)
+        gone[torch.randperm(count, generator=generator)[:replaced]] = True
+        if state.spare is not None:
+            gone[: state.edit.add.shape[1]] = False
+        return gone
+
+
+def _drawn(state: SearchState, ends: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Random pairs with an end among some nodes that may be flipped together, [2, p] with p up to ``count``."""
+    if not state.may_add:
+        edges = state.drops
+        return accept(state, edges[:, torch.randperm(edges.shape[1], generator=generator)], count)
+    wanted = 4 * count + 16
+    first = ends[torch.randint(len(ends), (wanted,), generator=generator)]
+    second = torch.randint(state.clean.n, (wanted,), generator=generator)
+    pairs = torch.stack([first, second])[:, first != second]
+    numbers = without(state.space.numbers(pairs).unique(), state.flipped)
+    numbers = numbers[torch.randperm(len(numbers), generator=generator)]
+    pairs = state.space.pairs(numbers)
+    present = state.clean.adj.has(pairs)
+    pairs = pairs[:, (present & state.may_drop) | (~present & state.may_add)]
+    return accept(state, pairs, count)
