@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,11 +13,13 @@ from torch import Tensor, nn
 
 import grb
 from evaluator import planted_defenses as planted
-from grb.evaluator.blind import Decisions, Question, blind_checks, stages_differ
+from grb.evaluator.blind import Decisions, Question, blind_checks, check_new_process, stages_differ
+from grb.evaluator.new_process import Answer, NewProcess
 from grb.evaluator.score_checks import UNRANKED, Flag
-from grb.evaluator.scoring import Prediction
+from grb.evaluator.scoring import Prediction, is_third_party
 from grb.graph import GraphEdit
 from grb.model.base import predict
+from grb.trainer.checkpoint import save_model
 
 MODELS = [
     "gcn", "gat", "gin", "appnp", "tagcn", "graphsage", "sgcn", "sgc", "mlp", "gcn+ln", "gin+ln", "r-gcn", "gcnguard",
@@ -37,11 +40,18 @@ def trained(name: str = "gcn") -> nn.Module:
     return grb.train(name, grb.load_dataset("synth-tiny"), epochs=20, seed=0)
 
 
-def checked(make: Callable[[], nn.Module], seed: int = 0, *, chosen: tuple[GraphEdit, ...] | None = None) -> list[Flag]:
+def checked(
+    make: Callable[[], nn.Module],
+    seed: int = 0,
+    *,
+    chosen: tuple[GraphEdit, ...] | None = None,
+    third_party: bool | None = None,
+) -> list[Flag]:
     dataset = grb.load_dataset("synth-tiny")
     known = torch.zeros(dataset.num_nodes, dtype=torch.bool)
     known[torch.cat([dataset.index_train, dataset.index_val])] = True
-    return blind_checks(make, dataset, chosen or edits(), known, torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    return blind_checks(make, dataset, chosen or edits(), known, generator, third_party=third_party)
 
 
 def made_of(kind: type[planted.Around]) -> Callable[[], nn.Module]:
@@ -57,6 +67,8 @@ def made_of(kind: type[planted.Around]) -> Callable[[], nn.Module]:
         (planted.Cutting, "node-order"),
         (planted.Ordered, "node-order"),
         (planted.Hidden, "node-order"),
+        (planted.Squeezed, "node-order"),
+        (planted.Hesitating, "node-order"),
         (planted.TwoFaced, "stages-differ"),
         (planted.Breaking, "stages-differ"),
         (planted.Undeclared, "node-order"),
@@ -65,7 +77,7 @@ def made_of(kind: type[planted.Around]) -> Callable[[], nn.Module]:
 def test_a_defense_that_looks_at_who_is_asking_is_flagged(kind: type[planted.Around], name: str) -> None:
     flags = checked(made_of(kind), chosen=edits()[:1])
     assert [flag.name for flag in flags] == [name] and name in UNRANKED
-    assert len(flags[0].sentence) < 250 and "\n" not in flags[0].sentence
+    assert len(flags[0].message) < 250 and "\n" not in flags[0].message
 
 
 @pytest.mark.parametrize("kind", [planted.Around, planted.Keyed, planted.Sampling])
@@ -77,8 +89,48 @@ def test_an_honest_plug_in_is_not_flagged(kind: type[planted.Around]) -> None:
 def test_no_model_of_the_catalogue_is_flagged(name: str) -> None:
     model = trained(name)
     before = predict(model, grb.load_dataset("synth-tiny").graph)
-    assert checked(lambda: copy.deepcopy(model), seed=len(name)) == []
+    assert checked(lambda: copy.deepcopy(model), seed=len(name), third_party=True) == []
     assert torch.equal(before, predict(model, grb.load_dataset("synth-tiny").graph))
+
+
+@pytest.fixture(scope="module")
+def new_process() -> Iterator[NewProcess]:
+    process = NewProcess()
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_model_of_the_catalogue_answers_otherwise_in_a_new_process(
+    name: str, new_process: NewProcess, tmp_path: Path
+) -> None:
+    dataset, model = grb.load_dataset("synth-tiny"), trained(name)
+    known = torch.zeros(dataset.num_nodes, dtype=torch.bool)
+    asked = Question.of(dataset.graph.apply(edits()[0]), known, torch.Generator().manual_seed(0))
+    first = asked.ask(model, dataset)
+    found = new_process.ask(save_model(model, tmp_path / "weights.safetensors"), None, asked.graph, asked.view)
+    assert check_new_process(model, first, found, dataset) == [] and found.logits is not None
+    torch.testing.assert_close(found.logits, first.logits, rtol=1e-4, atol=1e-4)
+
+
+def test_a_class_that_says_that_it_is_of_grb_is_not_believed() -> None:
+    made = type("GCN", (planted.Around,), {"__module__": "grb.model.torch.gcn"})
+    assert is_third_party(made(copy.deepcopy(trained()))) and not is_third_party(trained())
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (Answer(None, error="ImportError: no such module"), "cannot be asked in a new process (ImportError: no such"),
+        (Answer(torch.zeros(1, 2)), "cannot be asked in a new process (logits of another shape)"),
+        (Answer(torch.zeros(300, 3), opened="/home/me/labels"), "it wanted '/home/me/labels'"),
+    ],
+)
+def test_an_answer_that_cannot_be_compared_takes_the_rank(found: Answer, message: str) -> None:
+    logits = torch.zeros(300, 3)
+    first = Prediction(logits, logits.argmax(1), torch.zeros(300, dtype=torch.bool))
+    (flag,) = check_new_process(trained(), first, found, grb.load_dataset("synth-tiny"))
+    assert flag.name == "new-process" and flag.name in UNRANKED and message in flag.message
 
 
 def test_models_of_whole_graphs_are_asked_about_graphs_in_another_order() -> None:

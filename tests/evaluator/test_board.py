@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from grb.errors import DataError
-from grb.evaluator.board import CLEAN, Board, Estimate, Run, board_from_runs, estimate_of, ranks
+from grb.errors import DataError, UnknownName
+from grb.evaluator.board import CLEAN, Board, Estimate, Ranking, Run, board_from_runs, estimate_of, ranks
 
 TARGETS = 6
 # whole boards are slow to draw; `make stress` takes more
@@ -93,15 +93,18 @@ def brute(rows: list[Run], difficulty: str) -> tuple[dict[str, Any], dict[str, A
             if any(each is None for each in cells):
                 continue
             values = [each.score for each in cells if each is not None]
-            safe = sum(all(each.correct[t] for each in cells) for t in range(TARGETS)) / TARGETS  # type: ignore[union-attr,index]
             for name, value in {
                 "average": sum(values) / len(values),
                 "three_min": sum(sorted(values)[:3]) / len(values[:3]),
                 "weighted": weigh(values, low_first=True),
-                "worst_graph": min(values),
-                "worst_node": safe,
             }.items():
                 table.setdefault(name, {})[run] = value
+        # the worst of a training is over everything that it met, whichever repeat that was
+        for victim in {key[2] for key in found if key[1] == defense and defense in complete}:
+            met = [each for key, each in found.items() if key[1] == defense and key[2] == victim]
+            safe = sum(all(each.correct[t] for each in met) for t in range(TARGETS)) / TARGETS  # type: ignore[index]
+            table.setdefault("worst_graph", {})[victim, 0] = min(each.score for each in met)
+            table.setdefault("worst_node", {})[victim, 0] = safe
         by_defense[defense] = table
     by_attack: dict[str, Any] = {}
     for attack in attacks:
@@ -123,7 +126,10 @@ def brute(rows: list[Run], difficulty: str) -> tuple[dict[str, Any], dict[str, A
 
 
 def expected_value(table: dict[tuple[int, int], float]) -> tuple[float, float, float | None, float | None, int]:
-    """Mean and std of all runs; Student's interval over victims, or over repeats if there is but one victim."""
+    """Mean and std of all runs; Student's interval over victims, or over repeats if there is but one victim.
+
+    Where every victim met every repeat, edits are shared: an analysis of variance with two crossed effects.
+    """
     values = list(table.values())
     mean = sum(values) / len(values)
     std = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
@@ -133,9 +139,28 @@ def expected_value(table: dict[tuple[int, int], float]) -> tuple[float, float, f
         sample = [float(np.mean([value for run, value in table.items() if run[0] == victim])) for victim in victims]
     if len(sample) == 1:
         return mean, std, None, None, len(values)
+    repeats = sorted({repeat for _, repeat in table})
+    if len(victims) > 1 and len(repeats) > 1 and len(table) == len(victims) * len(repeats):
+        half = crossed_half(table, victims, repeats, mean)
+        return mean, std, mean - half, mean + half, len(values)
     half = stats.t.ppf(0.975, len(sample) - 1) * np.std(sample, ddof=1) / math.sqrt(len(sample))
     centre = sum(sample) / len(sample)
     return mean, std, centre - half, centre + half, len(values)
+
+
+def crossed_half(table: dict[tuple[int, int], float], victims: list[int], repeats: list[int], mean: float) -> float:
+    rows = {v: sum(table[v, r] for r in repeats) / len(repeats) for v in victims}
+    columns = {r: sum(table[v, r] for v in victims) / len(victims) for r in repeats}
+    many, free = len(table), (len(victims) - 1, len(repeats) - 1)
+    of_rows = len(repeats) * sum((rows[v] - mean) ** 2 for v in victims) / free[0]
+    of_columns = len(victims) * sum((columns[r] - mean) ** 2 for r in repeats) / free[1]
+    left = sum((table[v, r] - rows[v] - columns[r] + mean) ** 2 for v in victims for r in repeats)
+    of_rest = left / (free[0] * free[1])
+    total = of_rows + of_columns - of_rest
+    if total <= of_rows:
+        return float(stats.t.ppf(0.975, free[0]) * math.sqrt(of_rows / many))
+    spread = of_rows**2 / free[0] + of_columns**2 / free[1] + of_rest**2 / (free[0] * free[1])
+    return float(stats.t.ppf(0.975, max(1.0, total**2 / spread)) * math.sqrt(total / many))
 
 
 def same(value: Estimate, table: dict[tuple[int, int], float]) -> bool:
@@ -210,7 +235,7 @@ def _numbers(made: Board) -> list[float]:
 
 
 def test_summaries_are_taken_per_repeat_and_then_averaged() -> None:
-    """Each attack wins one repeat: the worst case is 0.2 in both, although both means are 0.5."""
+    """Each attack wins one repeat: the weighted score sees that in both, although both means are 0.5."""
     rows = [
         row("a", "gcn", 0.2, 0),
         row("a", "gcn", 0.8, 1),
@@ -272,7 +297,7 @@ def test_a_defense_that_did_not_meet_every_attack_gets_no_rank_and_spoils_none()
 
 def test_attacks_whose_repeats_never_meet_give_no_summary_and_no_error() -> None:
     made = board_of([row("a", "gcn", 0.5, 0), row("b", "gcn", 0.5, 1)])
-    assert made.by_defense["full"]["gcn"] == {} and made.ranks["full"] == {}
+    assert made.by_defense["full"]["gcn"].keys() == {"worst_graph"} and made.ranks["full"] == {}
 
 
 def test_published_numbers_stand_beside_transferred_attacks_only() -> None:
@@ -306,7 +331,10 @@ def test_one_victim_has_an_interval_over_repeats_and_several_over_victims() -> N
     assert (one.mean, one.n) == (pytest.approx(0.5), 2) and one.std == pytest.approx(0.1)
     # t(0.975, 1) = 12.706, standard error 0.1
     assert one.high == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
-    several = estimate_of({(0, 0): 0.4, (0, 1): 0.6, (1, 0): 0.4, (1, 1): 0.6})
+    shared = estimate_of({(0, 0): 0.4, (0, 1): 0.6, (1, 0): 0.4, (1, 1): 0.6})
+    # two trainings under the same two edits know nothing of a third edit, however alike they are
+    assert shared.high == pytest.approx(0.5 + 12.706 * 0.1, abs=1e-3)
+    several = estimate_of({(0, 0): 0.4, (0, 1): 0.6, (1, 2): 0.4, (1, 3): 0.6})
     assert several.low == several.high == pytest.approx(0.5)  # both victims have the same mean
     assert several.std == pytest.approx(0.1)
     alone = estimate_of({(0, 0): 0.4})
@@ -371,3 +399,97 @@ def test_other_metrics_have_estimates_of_their_own() -> None:
     cell = board_of(rows).cell("a", "gcn", "full")
     assert cell is not None and set(cell.metrics) == {"macro-f1"}
     assert cell.metrics["macro-f1"].mean == pytest.approx(0.3) and cell.score.mean == pytest.approx(0.6)
+
+
+# the worst case
+
+
+def fought(defense: str, score: float, source: str, victim: int = 0, **more: Any) -> Run:
+    """A run of the ensemble's edit of a source."""
+    more = {"knowledge": "white-box" if source == defense else "transfer", "battery": "auto 1", **more}
+    labels = more.get("labels", "predicted")
+    return row("auto", defense, score, 0, victim, metadata={"attack": f"{source} {victim} {labels}"}, **more)
+
+
+def battery(scores: dict[str, dict[str, float]], **more: Any) -> list[Run]:
+    """Every defense under the edits of every source."""
+    return [fought(defense, value, source, **more) for defense, own in scores.items() for source, value in own.items()]
+
+
+BOTH = {"a": {"a": 0.5, "b": 0.3}, "b": {"a": 0.6, "b": 0.4}}
+
+
+def test_the_worst_case_is_the_lowest_of_all_and_ranks() -> None:
+    rows = [row("pgd", "a", 0.9), row("pgd", "b", 0.7), *battery(BOTH)]
+    made = board_of(rows)
+    own = {name: values["worst_case"].mean for name, values in made.by_defense["full"].items()}
+    assert own == {"a": 0.3, "b": 0.4} and made.rank_by == "worst_case" and made.defenses == ("b", "a")
+    assert board_of(rows, ranking=Ranking("weighted")).defenses == ("a", "b")
+
+
+def test_the_ensembles_edits_count_in_the_worst_case_alone() -> None:
+    plain = [row("pgd", "a", 0.9), row("pgd", "b", 0.7)]
+    made, without = board_of([*plain, *battery(BOTH)]), board_of(plain)
+    for name in ("weighted", "average", "three_min"):
+        assert made.by_defense["full"]["a"][name] == without.by_defense["full"]["a"][name]
+    assert made.by_attack == without.by_attack and made.attacks == ("pgd", "transfer pool")
+    pooled = made.cell("transfer pool", "a", "full")
+    assert pooled is not None and pooled.values == (0.3,)
+
+
+def test_a_defense_that_missed_an_edit_of_the_battery_has_no_worst_case() -> None:
+    rows = [row("pgd", "a", 0.9), row("pgd", "b", 0.7), *battery(BOTH)]
+    made = board_of([each for each in rows if not (each.defense == "a" and each.score == 0.3)])
+    assert "worst_case" not in made.by_defense["full"]["a"] and "a" not in made.ranks["full"]
+    assert made.by_defense["full"]["b"]["worst_case"].mean == 0.4
+
+
+def test_a_defense_that_the_ensemble_did_not_attack_itself_has_no_worst_case() -> None:
+    """Meeting the edits of others is not the same effort."""
+    rows = [*battery({"a": {"a": 0.5}, "b": {"a": 0.6}}), row("pgd", "a", 0.9), row("pgd", "b", 0.7)]
+    made = board_of(rows)
+    assert "worst_case" not in made.by_defense["full"]["b"] and "worst_case" in made.by_defense["full"]["a"]
+
+
+def test_edits_that_aim_at_true_labels_lower_the_worst_case_but_not_that_of_predicted_ones() -> None:
+    true = {"a": {"a": 0.2, "b": 0.8}, "b": {"a": 0.8, "b": 0.1}}
+    made = board_of([row("pgd", "a", 0.9), row("pgd", "b", 0.7), *battery(BOTH), *battery(true, labels="true")])
+    own = made.by_defense["full"]["a"]
+    assert own["worst_case"].mean == 0.2 and own["worst_case_predicted"].mean == 0.3
+    assert own["white_box"].mean == 0.5
+    assert made.cell("auto (true labels)", "a", "full", white_box=True) is not None
+
+
+def test_trainings_meet_the_edits_of_their_own_number() -> None:
+    rows = [*battery(BOTH), *battery({"a": {"a": 0.1}}, victim=1), row("pgd", "a", 0.9), row("pgd", "b", 0.7)]
+    own = board_of(rows).by_defense["full"]
+    assert own["a"]["worst_case"].mean == pytest.approx(0.2) and own["a"]["worst_case"].n == 2
+    assert own["b"]["worst_case"].n == 1
+
+
+def test_a_submitted_edit_is_part_of_the_battery() -> None:
+    sent = row("mine", "a", 0.05, is_submission=True, metadata={"attack": "sent"})
+    made = board_of([row("pgd", "a", 0.9), row("pgd", "b", 0.7), *battery(BOTH), sent])
+    assert made.by_defense["full"]["a"]["worst_case"].mean == 0.05
+    assert "worst_case" not in made.by_defense["full"]["b"]
+
+
+def test_a_board_without_the_ensemble_is_ranked_by_the_papers_score_and_says_so() -> None:
+    rows = [row("pgd", "a", 0.9)]
+    assert board_of(rows).rank_by == "weighted"
+    with pytest.raises(DataError, match="no worst case was measured here"):
+        board_of(rows, ranking=Ranking("worst_case"))
+    with pytest.raises(DataError, match="ranked by worst_case or weighted, got 'best'"):
+        board_of(rows, ranking=Ranking("best"))
+
+
+def test_a_promoted_submission_counts_in_the_weighted_score_of_every_repeat() -> None:
+    rows = [row("pgd", "a", 0.8, 0), row("pgd", "a", 0.6, 1), row(CLEAN, "a", 0.9)]
+    sent = row("mine", "a", 0.1, is_submission=True, metadata={"attack": "sent"})
+    before, after = (board_of([*rows, sent], ranking=Ranking(promoted=names)) for names in ((), ("mine",)))
+    own = after.by_defense["full"]["a"]["weighted"]
+    assert own.n == 2
+    assert own.mean == pytest.approx(sum(weigh([0.9, value, 0.1], low_first=True) for value in (0.8, 0.6)) / 2)
+    assert before.by_defense["full"]["a"]["weighted"].mean > own.mean and "mine" in after.attacks
+    with pytest.raises(UnknownName, match="no submitted attack 'pgd'"):
+        board_of([*rows, sent], ranking=Ranking(promoted=("pgd",)))

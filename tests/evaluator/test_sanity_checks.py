@@ -15,7 +15,7 @@ from grb.attack.base import Step
 from grb.catalogue import entries
 from grb.dataset import Dataset
 from grb.errors import DataError
-from grb.evaluator.probe import Probe
+from grb.evaluator.probe import Probe, _wired
 from grb.evaluator.sanity_checks import check_model, check_trace, probabilities, random_forward
 from grb.evaluator.score_checks import Flag
 from grb.graph import Graph
@@ -115,14 +115,14 @@ def test_a_model_that_ignores_edges_has_no_dead_gradients(dataset: Dataset) -> N
 
 def test_sentences_say_what_was_measured_what_is_allowed_and_what_to_do(dataset: Dataset, gcn: nn.Module) -> None:
     (flag,) = check_model(Spoilt(gcn, DEFECTS["half detached"][0]), dataset, mode="full")
-    assert flag.sentence == (
+    assert flag.message == (
         "along 6 of 6 directions the loss does not rise as its gradient says (off by 50%, while 10% is allowed); look "
         "for detach() or a custom backward pass in forward, or attack without gradients"
     )
     assert flag.numbers["wrong"] == 6 and flag.numbers["median_error"] == pytest.approx(0.5, abs=0.05)
     assert json.loads(json.dumps(flag.to_dict())) == {
         "name": flag.name,
-        "sentence": flag.sentence,
+        "message": flag.message,
         "numbers": dict(flag.numbers),
     }
     assert str(flag).startswith("masked-gradient: along 6 of 6")
@@ -161,6 +161,53 @@ def test_graphs_of_very_few_nodes_work(dataset: Dataset, gcn: nn.Module, nodes: 
     assert "masked-gradient" in names(check_model(Spoilt(gcn, DEFECTS["half detached"][0]), view))
 
 
+POOL_DEFECTS: dict[str, tuple[Callable[..., Tensor], str]] = {
+    "detached": (lambda model, x, op: model(x.detach(), op), "zero-gradient"),
+    "half detached": (lambda model, x, op: model(0.5 * x + 0.5 * x.detach(), op), "masked-gradient"),
+    "rounded": (lambda model, x, op: model((x * 10).round() / 10, op), "zero-gradient"),
+    "noisy": (lambda model, x, op: model(x + 0.1 * torch.randn_like(x), op), "random-forward"),
+    "softmax": (lambda model, x, op: model(x, op).softmax(1), "probabilities-not-logits"),
+}
+
+
+class SpoiltPool(Spoilt):
+    """The same for models of whole graphs."""
+
+    pools = True
+
+    def forward(self, x: Tensor, op: Any, ptr: Any = None) -> Tensor:
+        return self.spoil(lambda rows, edges: self.model(rows, edges, ptr), x, op)
+
+
+@pytest.mark.parametrize("name", ["gin-pool", "gcn-pool", "gat-pool", "mlp-pool", "tagcn-pool"])
+def test_honest_models_of_whole_graphs_raise_nothing(name: str) -> None:
+    graphs = grb.load_dataset("synth-graphs")
+    model = grb.train(name, graphs, epochs=3)
+    for seed in range(3):
+        assert check_model(model, graphs, seed=seed) == []
+
+
+@pytest.mark.parametrize("defect", ["detached", "half detached", "rounded", "noisy", "softmax"])
+def test_defects_of_models_of_whole_graphs_are_found(defect: str) -> None:
+    graphs = grb.load_dataset("synth-graphs")
+    model = grb.train("gin-pool", graphs, epochs=3)
+    spoil, expected = POOL_DEFECTS[defect]
+    assert expected in names(check_model(SpoiltPool(model, spoil), graphs))
+
+
+def test_the_rows_that_move_in_a_collection_are_the_copied_nodes_and_their_copies() -> None:
+    graphs = grb.load_dataset("synth-graphs").graph
+    assert isinstance(graphs.x, Tensor)
+    first = graphs.ptr[torch.tensor([4, 0, 9])]  # type: ignore[index]
+    wired, moved = _wired(graphs, first, torch.tensor([-1, int(first[1]) + 1, int(first[2]) + 1]))
+    assert isinstance(wired.x, Tensor) and wired.n == graphs.n + 3
+    assert torch.equal(wired.x[moved], graphs.x[first].repeat(2, 1))
+    assert wired.owner[moved].tolist() == [4, 0, 9] * 2
+    own, copies = moved[:3], moved[3:]
+    assert wired.adj.has(torch.stack([own, copies])).all()
+    assert wired.adj.degrees[copies].tolist() == [1, 2, 2]
+
+
 def test_bad_input_is_refused(dataset: Dataset, gcn: nn.Module) -> None:
     with pytest.raises(DataError, match="samples is 0, but at least 1 is needed"):
         check_model(gcn, dataset, samples=0)
@@ -170,7 +217,9 @@ def test_bad_input_is_refused(dataset: Dataset, gcn: nn.Module) -> None:
         check_model(nn.Linear(dataset.num_features, 2), dataset)
     view = dataset.attacker_view()
     collection = Graph(view.graph.adj, view.graph.x, None, torch.tensor([0, view.graph.n]))
-    with pytest.raises(DataError, match="a collection cannot be checked at once"):
+    with pytest.raises(
+        DataError, match="a model that pools is checked on a collection of graphs, and one that does not"
+    ):
         check_model(gcn, type(view)(collection, view.train, view.val, view.targets, view.nodes, 3))
     empty = Graph(view.graph.adj.subgraph(view.train[:0]), torch.empty(0, dataset.num_features))
     with pytest.raises(DataError, match="the graph has no nodes"):

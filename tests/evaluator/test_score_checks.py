@@ -58,7 +58,7 @@ def test_differences_within_noise_are_no_warning() -> None:
 
 def test_sentences_name_the_place_and_the_attacks() -> None:
     (flag,) = check_scores(transfer={"fgsm": 0.3}, white_box={"pgd": 0.5}, where="r-gcn on full")
-    assert flag.sentence == (
+    assert flag.message == (
         "r-gcn on full: fgsm by transfer leaves accuracy 0.300, but pgd white-box, the strongest with the model's own "
         "gradients, 0.500, which should not be higher by more than noise (0.002); the model's gradients mislead: "
         "check them with check_model, and report the lower number"

@@ -60,7 +60,7 @@ def test_sound_methods_keep_every_rule(kind, method):
 @pytest.mark.parametrize(("kind", "method", "rule", "words"), DEFECTS, ids=[each[1].__name__ for each in DEFECTS])
 def test_every_planted_defect_is_found_for_the_right_reason(kind, method, rule, words):
     broken = [each for each in conformance(kind, method) if not each.kept]
-    assert broken and rule in broken[0].rule and words in broken[0].sentence, broken
+    assert broken and rule in broken[0].rule and words in broken[0].message, broken
 
 
 def test_a_kind_without_rules_is_refused():

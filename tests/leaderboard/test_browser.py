@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -493,3 +494,46 @@ def test_the_committed_board_of_grb_cora_can_be_read(open_page, tmp_path, phone)
     assert page.inner_text("#command").startswith("grb store verify STORE --record ")
     page.keyboard.press("Escape")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_cell_of_the_ensemble_shows_its_trials_and_their_strength_over_cost(open_page, tmp_path, scheme):
+    board = made_board(white_box=("auto",))
+    trial = {
+        "name": "clean graph",
+        "level": 0,
+        "cpu_seconds": 0.0,
+        "forward": 0,
+        "backward": 0,
+        "error": "",
+        "kept": 1.0,
+    }
+    trials = [
+        trial,
+        {**trial, "name": HOSTILE[0], "cpu_seconds": 3.0, "forward": 52, "backward": 50, "kept": 0.5},
+        {**trial, "name": "failing", "cpu_seconds": 1.0, "kept": None, "error": "no gradients"},
+        {**trial, "name": "weaker", "level": 1, "cpu_seconds": 4.0, "kept": 0.75},
+    ]
+    cells = tuple(
+        replace(cell, metadata=tuple({**each, "trials": trials} for each in cell.metadata))
+        if cell.knowledge == "white-box"
+        else cell
+        for cell in board.cells
+    )
+    path = tmp_path / "page.html"
+    path.write_text(build_page([replace(board, cells=cells)]), encoding="utf-8")
+    page = open_page(path.as_uri(), color_scheme=scheme)
+    row = page.locator("#board tbody tr").first.locator("td")
+    row.nth(next(place for place, head in enumerate(heads(page)) if head.startswith("auto")) - 1).click()
+    table = page.locator("#record table.trials tbody tr")
+    assert table.count() == len(trials)
+    assert table.nth(1).locator("td").all_text_contents()[:5] == ["0", "50.00", "3.00", "52", "50"]
+    assert "no gradients" in table.nth(2).inner_text() and "\u2013" in table.nth(2).inner_text()
+    curve = page.locator("#record svg.curve")
+    assert curve.get_attribute("aria-label").endswith("over CPU seconds: 50.0 % after 8.00 s")
+    # down by half at 3 of 8 seconds, and level from there
+    drawn = curve.locator(".line").get_attribute("d")
+    assert drawn == "M44.0,10.0H181.3V72.0H227.0V72.0H410.0V72.0"
+    page.click("#close")
+    row.nth(heads(page).index("tdgia") - 1).click()
+    assert page.locator("#record svg.curve").count() == 0

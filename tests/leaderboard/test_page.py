@@ -177,8 +177,9 @@ def test_the_data_are_the_boards_numbers():
     assert len(data["cells"]) == len(board.cells)
     for cell in data["cells"]:
         attack, defense, difficulty, white, accuracy, changed, drop, paper, values, scores, victims, edits, extras = (
-            cell
+            cell[:13]
         )
+        assert cell[13:] == [None, "unsigned"]
         names = data["whiteBox"] if white else data["attacks"]
         own = board.cell(names[attack], data["defenses"][defense], data["modes"][difficulty], white_box=bool(white))
         assert own is not None

@@ -13,10 +13,10 @@ from grb.leaderboard.text import (
     csv_text,
     distinct,
     markdown_text,
-    plain_shown,
     rounded,
     safe_link,
-    shown,
+    sanitize,
+    sanitize_nested,
     slug,
 )
 from made_boards import HOSTILE
@@ -24,24 +24,24 @@ from made_boards import HOSTILE
 
 @given(st.text(max_size=300), st.integers(2, 80))
 def test_shown_text_is_one_visible_line_of_bounded_length(text, limit):
-    found = shown(text, limit)
+    found = sanitize(text, limit)
     assert len(found) <= limit
     assert "\n" not in found
     assert all(letter == " " or unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in found)
 
 
 def test_direction_marks_and_zero_width_letters_are_spelled_out():
-    assert shown("a\u202eb\u200bc\u2066d\x1b[31m") == "a<U+202E>b<U+200B>c<U+2066>d<U+001B>[31m"
-    assert shown("tab\tand\nline\u2028end") == "tab and line end"
+    assert sanitize("a\u202eb\u200bc\u2066d\x1b[31m") == "a<U+202E>b<U+200B>c<U+2066>d<U+001B>[31m"
+    assert sanitize("tab\tand\nline\u2028end") == "tab and line end"
 
 
 def test_ordinary_names_stay_as_they_are():
     for name in ("gcn+ln", "r-gcn", "Veličković", "模型", "fgsm nodes=20", "pgd(iterations=100)"):
-        assert shown(name) == name
+        assert sanitize(name) == name
 
 
 def test_a_long_name_is_cut_without_looking_at_all_of_it():
-    assert len(shown("x" * 10**6)) == 60
+    assert len(sanitize("x" * 10**6)) == 60
 
 
 def test_names_that_are_cut_alike_stay_different():
@@ -111,7 +111,7 @@ def test_values_from_anywhere_become_short_plain_values():
     deep: object = "end"
     for _ in range(50):
         deep = [deep]
-    found = plain_shown({"a\u202e": "x" * 10_000, "b": deep, "c": [1, True, None, 0.123456789], "d": object})
+    found = sanitize_nested({"a\u202e": "x" * 10_000, "b": deep, "c": [1, True, None, 0.123456789], "d": object})
     assert set(found) == {"a<U+202E>", "b", "c", "d"}
     assert len(found["a<U+202E>"]) == 400
     assert found["c"] == [1, True, None, 0.123457]

@@ -13,21 +13,26 @@ interval of its votes. The flags of this module take a defense its rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from grb.dataset import Dataset
+from grb.evaluator.new_process import Answer
 from grb.evaluator.score_checks import Flag
-from grb.evaluator.scoring import Prediction, is_third_party, predict_checked
-from grb.graph import Graph, GraphEdit
+from grb.evaluator.scoring import Prediction, is_third_party, predict_checked, prediction_of
+from grb.graph import CSR, Graph, GraphEdit
 from grb.model.base import EvaluationView, evaluating, prepare, run_stages
 
 # of the spread of a row of logits, and of its largest value in units of float32's precision
 ROUNDING, PRECISION = 1e-3, 8 * torch.finfo(torch.float32).eps
+# largest relative change of a feature that no honest answer depends on
+JITTER = 1e-5
 # rows that may disagree all the same: an edge at a defense's threshold falls on either side of it
 FEW, FEW_SHARE = 3, 0.002
+# so many may disagree without any margin, and of a model that says that it samples: a defense can make its own margins small
+UNSURE, UNSURE_SHARE, SAMPLED_SHARE = 6, 0.01, 0.03
 # fewest draws for which a sampled model's interval counts, and the normal quantile of the interval
 MIN_SAMPLES, QUANTILE = 100, 2.576
 
@@ -41,11 +46,13 @@ class Decisions:
             :class:`~grb.evaluator.scoring.Prediction`.
         certain: Whether a decision is beyond rounding, of the same shape.
         invalid: Which rows have a NaN, [items].
+        is_sampled: Whether these are votes of random draws.
     """
 
     labels: Tensor
     certain: Tensor
     invalid: Tensor
+    is_sampled: bool = False
 
     @classmethod
     def of(cls, found: Prediction, model: nn.Module | None = None) -> Decisions:
@@ -58,16 +65,24 @@ class Decisions:
         limit = ROUNDING * spread + PRECISION * largest
         if logits.shape[1] < 2:
             return cls(found.labels, torch.ones_like(found.invalid), found.invalid)
-        limit = torch.maximum(limit, _interval(logits, model))
+        interval = _interval(logits, model)
+        limit = torch.maximum(limit, interval)
         best = logits.topk(2, 1).values
-        return cls(found.labels, best[:, 0] - best[:, 1] > limit, found.invalid)
+        return cls(found.labels, best[:, 0] - best[:, 1] > limit, found.invalid, bool((interval > 0).any()))
 
     def disagree(self, other: Decisions) -> int:
-        """Number of items that another prediction, in the same order, decides otherwise although these were certain."""
-        differs = (self.labels != other.labels) & self.certain
+        """Number of items that another prediction, in the same order, decides otherwise although these were certain.
+
+        Items that were not certain count too if more of them differ than rounding or sampling explains.
+        """
+        every = self.labels != other.labels
+        certain, unsure = (self._rows(differs, other) for differs in (every & self.certain, every))
+        share = SAMPLED_SHARE if self.is_sampled else UNSURE_SHARE
+        return unsure if unsure > max(UNSURE, int(share * len(self.labels))) else certain
+
+    def _rows(self, differs: Tensor, other: Decisions) -> int:
         rows = differs.any(1) if differs.dim() == 2 else differs
-        rows = torch.where(self.invalid | other.invalid, self.invalid != other.invalid, rows)
-        return int(rows.sum())
+        return int(torch.where(self.invalid | other.invalid, self.invalid != other.invalid, rows).sum())
 
 
 def _interval(logits: Tensor, model: nn.Module | None) -> Tensor:
@@ -122,6 +137,15 @@ class Question:
             made = Graph(graph.adj.subgraph(nodes), x, None, ptr)
         return Question(made, EvaluationView(self.view.known[nodes], self.view.keys[nodes]), items)
 
+    def with_rounding(self, generator: torch.Generator) -> Question:
+        """The same graph with features that differ in their last digits: what is zero stays zero, signs stay."""
+        x = self.graph.x
+        values = x if isinstance(x, Tensor) else x.values
+        if values is None:
+            return self
+        near = values * (1 + JITTER * (2 * torch.rand(values.shape, generator=generator) - 1))
+        return replace(self, graph=self.graph.with_features(near if isinstance(x, Tensor) else CSR(x.pattern, near)))
+
     def ask(self, model: nn.Module, dataset: Dataset) -> Prediction:
         """What a model says, in the order of the graph before it was renumbered."""
         found = predict_checked(model, self.graph, dataset, self.view)
@@ -138,8 +162,9 @@ def check_answers(
     first: Prediction,
     generator: torch.Generator,
     clean: tuple[Question, Decisions] | None = None,
+    third_party: bool | None = None,
 ) -> list[Flag]:
-    """Ask a model that has just answered again: two more passes if nothing is wrong, three for models of others.
+    """Ask a model that has just answered again: two more passes if nothing is wrong, four for models of others.
 
     Args:
         model: The copy that gave ``first`` as its first answer.
@@ -149,9 +174,11 @@ def check_answers(
         first: The answer that is recorded.
         generator: Random generator of the renumbering.
         clean: Another graph and what a fresh copy decided on it; None if the first question was that graph.
+        third_party: Whether it is code of others; what its classes say if None.
 
     Returns:
-        ``keeps-state``, ``node-order``, ``stages-differ``, each at most once; nothing from an honest model.
+        ``keeps-state``, ``node-order``, and of models of others ``exact-features``, ``stages-differ``, each at most once;
+        nothing from an honest model.
     """
     turns = [(asked, Decisions.of(first, model)), *([] if clean is None else [clean])]
     flags = []
@@ -159,10 +186,15 @@ def check_answers(
         moved = question.renumbered(generator)
         changed, items = decided.disagree(Decisions.of(moved.ask(model, dataset))), len(moved.items)
         if changed > _few(items):
-            alone = decided.disagree(Decisions.of(moved.ask(make_model(), dataset)))
-            flags += _flag("node-order" if alone > _few(items) else "keeps-state", changed, items)
+            unremembered = decided.disagree(Decisions.of(moved.ask(make_model(), dataset)))
+            flags += _flag("node-order" if unremembered > _few(items) else "keeps-state", changed, items)
     # the stages of grb's own classes are compared by its tests
-    return _worst([*flags, *(stages_differ(model, asked, first) if is_third_party(model) else [])])
+    if is_third_party(model) if third_party is None else third_party:
+        if not flags:  # answers that change anyway say nothing about features
+            near = asked.with_rounding(generator).ask(make_model(), dataset)
+            flags += _flag("exact-features", Decisions.of(first, model).disagree(Decisions.of(near)), len(near.labels))
+        flags += stages_differ(model, asked, first)
+    return _worst(flags)
 
 
 def blind_checks(
@@ -171,6 +203,8 @@ def blind_checks(
     edits: Iterable[GraphEdit],
     known: Tensor,
     generator: torch.Generator,
+    *,
+    third_party: bool | None = None,
 ) -> list[Flag]:
     """Does a defense answer alike, whoever asks?
 
@@ -180,6 +214,7 @@ def blind_checks(
         edits: Attacks whose graphs are asked about, each before the clean graph and to a copy of its own.
         known: Which nodes it saw in training, [n] booleans.
         generator: Random generator of keys and renumberings.
+        third_party: Whether it is code of others; what its classes say if None.
     """
     clean: tuple[Question, Decisions] | None = None
     found = []
@@ -190,8 +225,29 @@ def blind_checks(
         if clean is None:
             question, other = Question.of(dataset.graph, known, generator), make_model()
             clean = question, Decisions.of(question.ask(other, dataset), other)
-        found += check_answers(model, make_model, dataset, asked, first, generator, clean)
+        found += check_answers(model, make_model, dataset, asked, first, generator, clean, third_party)
     return _worst(found)
+
+
+def check_new_process(model: nn.Module, first: Prediction, found: Answer, dataset: Dataset) -> list[Flag]:
+    """Compare an answer with that of a new process to the same question: ``new-process`` if they differ.
+
+    Args:
+        model: The copy that gave ``first``; it is not asked again.
+        first: The answer that is recorded.
+        found: The answer in a new process (:class:`~grb.evaluator.new_process.NewProcess`).
+        dataset: What was scored on.
+    """
+    if found.opened:
+        wanted = f"asked in a new process it wanted '{found.opened}'"
+        return [Flag("new-process", f"{wanted}, but an answer depends on the graph and the weights alone")]
+    if found.logits is None or found.logits.shape != first.logits.shape:
+        reason = found.error or "logits of another shape"
+        return [
+            Flag("new-process", f"it cannot be asked in a new process ({reason}), so nobody knows what it remembers")
+        ]
+    again = Decisions.of(prediction_of(found.logits, dataset))
+    return _flag("new-process", Decisions.of(first, model).disagree(again), len(first.labels))
 
 
 def stages_differ(model: nn.Module, asked: Question, first: Prediction) -> list[Flag]:
@@ -217,7 +273,9 @@ def stages_differ(model: nn.Module, asked: Question, first: Prediction) -> list[
 
 
 _SENTENCES = {
+    "exact-features": f"answers change when features change by {JITTER:g} of their value; a defense must not look nodes up",
     "keeps-state": "answers change when it is asked about another graph before; evaluation must not remember anything",
+    "new-process": "answers change in a new process; evaluation must remember nothing, and read nothing that it is not given",
     "node-order": "answers change when the nodes are renumbered; a defense must not use ids, by which injected nodes are last",
     "stages-differ": "rows of logits differ between stages() and forward; attacks see the stages, so return None or the same",
 }

@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from grb import serial
-from grb.errors import DataError
-from grb.evaluator.measurement import Array, Knowledge
-from grb.metric.summary import average, confidence_interval, three_max, three_min, weighted
-from grb.serial import Count
+from grb.errors import DataError, UnknownName
+from grb.evaluator.claims import Claim
+from grb.evaluator.estimates import Estimate as Estimate
+from grb.evaluator.estimates import estimate_of as estimate_of
+from grb.evaluator.estimates import ranks as ranks
+from grb.evaluator.measurement import Array, Knowledge, Labels
+from grb.evaluator.worst_case import Worst, worst_cases
+from grb.metric.summary import average, three_max, three_min, weighted
 
 CLEAN = "none"
+# column of the ensemble's edits of other victims: the strongest of them
+POOL = "transfer pool"
+# repeat of a submitted edit that counts like ours
+ONCE = -1
+RANKINGS = ("worst_case", "weighted")
 FORMAT = 2
 
 
@@ -39,6 +48,9 @@ class Run:
         is_submission: Whether the edit was submitted: then it counts in the worst case of a defense only, so that it can
             lower a score but never raise one.
         metrics: All metrics as fractions, by name.
+        labels: Labels that the attack aims at: ``predicted``, or ``true`` in the evaluator's worst case.
+        battery: Name and version of the ensemble that made the edit: then it counts in the worst case only, as the edits of
+            nobody but the evaluator.
     """
 
     attack: str
@@ -53,17 +65,8 @@ class Run:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     is_submission: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean with its spread: standard deviation over repeats (over n) and the 95 % interval; None where unknown."""
-
-    mean: float
-    std: float
-    low: float | None
-    high: float | None
-    n: Count
+    labels: Labels = "predicted"
+    battery: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,11 @@ class Board:
         white_box: Names of attacks on the victim itself.
         defenses: Names, the most robust first.
         cells: Every measured cell.
-        by_defense: ``[difficulty][defense]`` to the summaries of a defense: ``average``, ``three_min``, ``weighted``,
-            ``worst_graph``, ``worst_node`` and, where there is one, ``white_box``.
+        by_defense: ``[difficulty][defense]`` to the summaries of a defense: ``average``, ``three_min``, ``weighted`` over the
+            transfer attacks; ``worst_graph``, the lowest score under any single edit that a training met; ``worst_node``, the
+            fraction of targets that stay correct under all of these edits; where there are white-box attacks, ``white_box``,
+            the lowest score under those; where the ensemble ran, ``worst_case`` (as ``worst_graph``, for a defense whose
+            trainings met every edit of the battery) and ``worst_case_predicted`` (without edits that aim at true labels).
         by_attack: ``[difficulty][attack]`` to ``average``, ``three_max``, ``weighted``.
         ranks: ``[difficulty][defense]`` to the best and the worst place that its interval allows.
         flags: What the checks found, as sentences.
@@ -103,6 +109,8 @@ class Board:
         metric: The metric that ranks and that all summaries are of.
         objective: ``evasion`` or ``poisoning``.
         limit: The varied limit and its value, for a board of a sweep: boards of different budgets are never mixed.
+        rank_by: The summary that ranks defenses: ``worst_case`` or the paper's ``weighted``.
+        claims: What the authors of submissions claim, beside what was measured.
     """
 
     dataset: str
@@ -120,6 +128,8 @@ class Board:
     metric: str = "accuracy"
     objective: str = "evasion"
     limit: tuple[str, float] | None = None
+    rank_by: str = "weighted"
+    claims: tuple[Claim, ...] = ()
 
     def cell(self, attack: str, defense: str, difficulty: str, *, white_box: bool = False) -> Cell | None:
         """One cell; None if it was not measured."""
@@ -144,6 +154,23 @@ class Board:
         return board
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """How defenses are ranked.
+
+    Args:
+        by: ``worst_case`` or the paper's ``weighted``; None for the worst case where it was measured, else ``weighted``.
+        promoted: Labels of submitted attacks that count in the weighted score like those of the recipe, as in the GRB paper,
+            whose ranking changes with every stronger attack.
+    """
+
+    by: str | None = None
+    promoted: tuple[str, ...] = ()
+
+
+BY_DEFAULT = Ranking()
+
+
 def board_from_runs(
     rows: Iterable[Run],
     *,
@@ -156,6 +183,7 @@ def board_from_runs(
     objective: str = "evasion",
     limit: tuple[str, float] | None = None,
     unranked: Collection[str] = (),
+    ranking: Ranking = BY_DEFAULT,
 ) -> Board:
     """Tables, summaries and ranks of all runs; cells that are missing stay missing.
 
@@ -170,29 +198,38 @@ def board_from_runs(
         limit: The varied limit and its value, for a board of a sweep.
         paper: Published accuracy and std in per cent by (attack, defense, difficulty).
         unranked: Defenses that lost their rank: they are shown last, and those behind them move up.
+        ranking: What ranks, and which submitted attacks count like ours.
     """
     listed = [_checked(row) for row in rows]
     if not listed:
         raise DataError("there is nothing to show: no score is in the store yet")
+    chosen = _rank_by(listed, ranking.by)
+    listed = _promoted(listed, ranking.promoted)
     groups: dict[tuple[str, str, str, bool], list[Run]] = defaultdict(list)
-    for row in listed:
+    for row in _pooled(listed):
         groups[row.attack, row.defense, row.difficulty, row.knowledge == "white-box"].append(row)
     shown = [difficulty for difficulty in difficulties if any(row.difficulty == difficulty for row in listed)]
     cells = tuple(_cell(group, paper or {}) for group in groups.values())
     transfer = {key: group for key, group in groups.items() if not key[3]}
+    transfer = {key: group for key, group in transfer.items() if not group[0].battery}
     own = {key: group for key, group in transfer.items() if not group[0].is_submission}
+    worst = worst_cases(listed)
     whole = {difficulty: _whole(own, difficulty) for difficulty in shown}
-    by_defense = {difficulty: _defense_side(own, groups, difficulty, whole[difficulty]) for difficulty in shown}
+    by_defense = {difficulty: _defense_side(own, groups, difficulty, whole[difficulty], worst) for difficulty in shown}
     by_attack = {difficulty: _attack_side(transfer, difficulty, whole[difficulty]) for difficulty in shown}
     last = shown[-1]
-    defenses = _ordered({row.defense for row in listed}, by_defense[last], descending=True)
+    defenses = _ordered({row.defense for row in listed}, by_defense[last], chosen, descending=True)
     defenses.sort(key=lambda name: name in unranked)
-    attacks = _ordered({key[0] for key in transfer if key[0] != CLEAN}, by_attack[last], descending=False)
+    attacks = _ordered({key[0] for key in transfer if key[0] != CLEAN}, by_attack[last], "weighted", descending=False)
     return Board(
         dataset=dataset,
         scenario=scenario,
         difficulties=tuple(shown),
-        attacks=(*attacks, *([CLEAN] if any(key[0] == CLEAN for key in own) else [])),
+        attacks=(
+            *attacks,
+            *([POOL] if any(key[0] == POOL for key in groups) else []),
+            *([CLEAN] if any(key[0] == CLEAN for key in own) else []),
+        ),
         white_box=tuple(sorted({key[0] for key in groups if key[3]})),
         defenses=tuple(defenses),
         cells=cells,
@@ -201,9 +238,9 @@ def board_from_runs(
         ranks={
             difficulty: ranks(
                 {
-                    name: own["weighted"]
+                    name: own[chosen]
                     for name, own in by_defense[difficulty].items()
-                    if "weighted" in own and name not in unranked
+                    if chosen in own and name not in unranked
                 }
             )
             for difficulty in shown
@@ -212,44 +249,32 @@ def board_from_runs(
         metric=metric,
         objective=objective,
         limit=limit,
+        rank_by=chosen,
     )
 
 
-def estimate_of(table: Mapping[tuple[int, int], float]) -> Estimate:
-    """Mean, std and interval of values by (victim, repeat).
-
-    Several victims: the interval is Student's over the means of the victims, which are what was drawn independently. One
-    victim: over its repeats; it says nothing about another training. One value has no interval.
-    """
-    numbers = np.array(list(table.values()), dtype=float)
-    victims = sorted({victim for victim, _ in table})
-    if len(victims) > 1:
-        sample = [np.mean([value for (own, _), value in table.items() if own == victim]) for victim in victims]
-    else:
-        sample = list(numbers)
-    interval = confidence_interval(sample)
-    low, high = (None if math.isinf(end) else float(end) for end in (interval.low, interval.high))
-    return Estimate(float(numbers.mean()), float(numbers.std()), low, high, len(numbers))
+def _promoted(rows: list[Run], names: Collection[str]) -> list[Run]:
+    """The rows with some submitted attacks among those of the recipe; they go on having no repeats."""
+    known = {row.attack for row in rows if row.is_submission}
+    for name in names:
+        if name not in known:
+            raise UnknownName(
+                "submitted attack", name, known, advice=f"Submitted: {', '.join(sorted(known)) or 'none'}."
+            )
+    return [replace(row, is_submission=False, repeat=ONCE) if row.attack in names else row for row in rows]
 
 
-def ranks(values: Mapping[str, Estimate]) -> dict[str, tuple[int, int]]:
-    """The best and the worst place that each interval allows; equal ends are a rank that may be claimed.
-
-    >>> apart = {"a": Estimate(0.9, 0, 0.8, 1.0, 5), "b": Estimate(0.5, 0, 0.4, 0.6, 5), "c": Estimate(0.55, 0, 0.5, 0.6, 5)}
-    >>> ranks(apart)
-    {'a': (1, 1), 'b': (2, 3), 'c': (2, 3)}
-    """
-    ends = {
-        name: (-math.inf if value.low is None else value.low, math.inf if value.high is None else value.high)
-        for name, value in values.items()
-    }
-    return {
-        name: (
-            1 + sum(other_low > high for other, (other_low, _) in ends.items() if other != name),
-            len(ends) - sum(other_high < low for other, (_, other_high) in ends.items() if other != name),
+def _rank_by(rows: Sequence[Run], wanted: str | None) -> str:
+    measured = any(row.battery for row in rows)
+    if wanted is None:
+        return "worst_case" if measured else "weighted"
+    if wanted not in RANKINGS:
+        raise DataError(f"boards are ranked by {' or '.join(RANKINGS)}, got '{wanted[:40]}'")
+    if wanted == "worst_case" and not measured:
+        raise DataError(
+            "no worst case was measured here; add 'worst_case: standard' to the recipe, or rank by weighted"
         )
-        for name, (low, high) in ends.items()
-    }
+    return wanted
 
 
 def _checked(row: Run) -> Run:
@@ -297,41 +322,45 @@ def _whole(own: Groups, difficulty: str) -> set[str]:
     return {defense for defense, attacks in met.items() if attacks == every}
 
 
-def _defense_side(own: Groups, groups: Groups, difficulty: str, whole: set[str]) -> dict[str, dict[str, Estimate]]:
+def _pooled(rows: Sequence[Run]) -> list[Run]:
+    """The rows of the tables: of all edits that the ensemble made on other victims, the strongest one on each training."""
+    ordinary = [row for row in rows if not row.battery]
+    pool: dict[tuple[str, str, int], Run] = {}
+    for row in rows:
+        if row.battery and row.knowledge == "white-box":
+            ordinary.append(replace(row, attack=row.attack + (" (true labels)" if row.labels == "true" else "")))
+        elif row.battery:
+            known = pool.setdefault((row.defense, row.difficulty, row.victim), row)
+            if row.score < known.score:
+                pool[row.defense, row.difficulty, row.victim] = row
+    return [*ordinary, *(replace(row, attack=POOL, repeat=0) for row in pool.values())]
+
+
+def _defense_side(
+    own: Groups, groups: Groups, difficulty: str, whole: set[str], worst: Mapping[tuple[str, str], Worst]
+) -> dict[str, dict[str, Estimate]]:
     found: dict[str, dict[str, Estimate]] = {}
     for defense in sorted({key[1] for key in own if key[2] == difficulty}):
         columns = [group for key, group in own.items() if key[1] == defense and key[2] == difficulty]
         runs = _runs(columns) if defense in whole else {}
         table = {run: np.array([row.score for row in rows]) for run, rows in runs.items()}
-        met = _with_submitted(
-            runs, [group for key, group in groups.items() if key[1] == defense and key[2] == difficulty]
-        )
         summaries = {
             "average": {run: average(values) for run, values in table.items()},
             "three_min": {run: three_min(values) for run, values in table.items()},
             "weighted": {run: weighted(values, side="defense") for run, values in table.items()},
-            "worst_graph": {run: min(row.score for row in rows) for run, rows in met.items()},
-            "worst_node": {run: _per_node(rows) for run, rows in met.items()},
+            **(worst[defense, difficulty].summaries if defense in whole else {}),
         }
-        found[defense] = {
-            name: estimate_of(values)
-            for name, values in summaries.items()
-            if values and all(each is not None for each in values.values())
-        }
-        adaptive = [group for key, group in groups.items() if key[1] == defense and key[2] == difficulty and key[3]]
+        found[defense] = {name: estimate_of(values) for name, values in summaries.items() if values}
+        adaptive = [
+            group
+            for key, group in groups.items()
+            if key[1] == defense and key[2] == difficulty and key[3] and group[0].labels == "predicted"
+        ]
         if adaptive:
-            worst = {run: min(row.score for row in rows) for run, rows in _runs(adaptive).items()}
-            if worst:
-                found[defense]["white_box"] = estimate_of(worst)
+            lowest = {run: min(row.score for row in rows) for run, rows in _runs(adaptive).items()}
+            if lowest:
+                found[defense]["white_box"] = estimate_of(lowest)
     return found
-
-
-def _with_submitted(
-    runs: Mapping[tuple[int, int], list[Run]], columns: Iterable[Sequence[Run]]
-) -> dict[tuple[int, int], list[Run]]:
-    """Every run with all submitted edits that its victim met: they have no repeats."""
-    is_submission = [row for column in columns for row in column if row.is_submission]
-    return {run: [*rows, *(row for row in is_submission if row.victim == run[0])] for run, rows in runs.items()}
 
 
 def _attack_side(own: Groups, difficulty: str, whole: set[str]) -> dict[str, dict[str, Estimate]]:
@@ -351,33 +380,27 @@ def _attack_side(own: Groups, difficulty: str, whole: set[str]) -> dict[str, dic
 
 
 def _runs(columns: Iterable[Sequence[Run]]) -> dict[tuple[int, int], list[Run]]:
-    """By (victim, repeat): one row of every column; the clean graph, which has no repeats, joins each of them.
+    """By (victim, repeat): one row of every column; the clean graph and promoted submissions, without repeats, join each.
 
     Runs that lack a column are left out, because a summary over fewer opponents is another number.
     """
     listed = [{(row.victim, row.repeat): row for row in column} for column in columns]
-    clean = [all(row.attack == CLEAN for row in column.values()) for column in listed]
-    repeated = [column for column, is_clean in zip(listed, clean, strict=True) if not is_clean]
+    once = [{row.repeat for row in column.values() if row.attack == CLEAN or row.repeat == ONCE} for column in listed]
+    repeated = [column for column, repeats in zip(listed, once, strict=True) if not repeats]
     wanted = set.intersection(*(set(column) for column in repeated or listed)) if listed else set()
     runs: dict[tuple[int, int], list[Run]] = {}
     for victim, repeat in sorted(wanted):
-        rows = [column.get((victim, 0 if is_clean else repeat)) for column, is_clean in zip(listed, clean, strict=True)]
+        rows = [column.get((victim, min(own, default=repeat))) for column, own in zip(listed, once, strict=True)]
         if all(row is not None for row in rows):
             runs[victim, repeat] = [row for row in rows if row is not None]
     return runs
 
 
-def _per_node(rows: Sequence[Run]) -> float | None:
-    """Share of targets that stay correct under every attack."""
-    bits = [row.correct for row in rows if row.correct is not None]
-    if len(bits) < len(rows) or len({len(each) for each in bits}) != 1:
-        return None
-    return float(np.logical_and.reduce(bits).mean()) if len(bits[0]) else None
-
-
-def _ordered(names: Iterable[str], summaries: Mapping[str, Mapping[str, Estimate]], *, descending: bool) -> list[str]:
+def _ordered(
+    names: Iterable[str], summaries: Mapping[str, Mapping[str, Estimate]], by: str, *, descending: bool
+) -> list[str]:
     def place(name: str) -> tuple[float, str]:
-        value = summaries.get(name, {}).get("weighted")
+        value = summaries.get(name, {}).get(by)
         if value is None:
             return math.inf, name
         return (-value.mean if descending else value.mean), name

@@ -6,7 +6,7 @@ import base64
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,6 +23,8 @@ TrainMode = Literal["inductive", "transductive"]
 Labels = Literal["predicted", "true"]
 OBJECTIVES: tuple[str, ...] = get_args(Objective)
 TRAIN_MODES: tuple[str, ...] = get_args(TrainMode)
+# the standard attack ensemble of every scenario, which measures the worst case
+ENSEMBLES = {"injection": "auto", "modification": "auto-edges"}
 # name of the method of a job that nobody computed: its artefact was submitted
 SUBMISSION = "submission"
 # scenario without an attacker: victims of the clean graph are scored on perturbed ones
@@ -109,7 +111,7 @@ class AttackInfo:
         scenario: ``injection``, ``modification`` or ``corruption``.
         knowledge: ``white-box`` if the victim's own gradients were used, ``transfer`` if not, ``none`` for a perturbation.
         surrogate: The model whose gradients a transfer attack used; None if it needs none.
-        threat: The threat model as plain values; empty for a perturbation.
+        threat: The threat model as JSON values; empty for a perturbation.
         budget: What the edit uses of it.
         labels: Labels in the attack's loss: ``predicted`` (the paper's attacker) or ``true``.
         steps: Number of steps.
@@ -118,6 +120,9 @@ class AttackInfo:
         notes: What the attack reported.
         preset: Which preset the threat model is: ``paper`` (Table 12 as printed), ``data`` (the same with the range of the
             data's own features), ``default`` or ``custom``; empty in records that do not say it, and for a perturbation.
+        passes: Number of ``forward`` and ``backward`` passes.
+        trials: Attempts of an ensemble on the victim itself, in their order: name, level, CPU seconds, passes, fraction of
+            targets that kept the label aimed at; only where the victim is the one that was attacked.
     """
 
     method: MethodInfo
@@ -132,6 +137,8 @@ class AttackInfo:
     edit_bytes: Count = 0
     notes: tuple[str, ...] = ()
     preset: str = ""
+    passes: Mapping[str, Count] = field(default_factory=dict)
+    trials: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,7 +229,7 @@ class Measurement:
                 them, which saves time and memory where there are many.
         """
         what = f"a measurement of format {FORMAT}"
-        given = dict(values) if isinstance(values, Mapping) else {}
+        given = dict(values) if type(values) is dict or isinstance(values, Mapping) else {}
         if given.pop("format", None) != FORMAT:
             raise DataError(f"this is not {what}")
         if shared is None:
@@ -234,10 +241,11 @@ class Measurement:
             given[name] = _read_shared(kind, given[name], what, shared)
         given["outcomes"] = {str(name): read_outcome(each) for name, each in outcomes.items()}
         own = {name: value for name, value in given.items() if name not in _SHARED}
-        known = (cls, repr(own))
-        if known not in shared:  # the rest is the same in most of them
-            shared[known] = serial.from_dict(cls, {**_NOTHING, **own}, what)
-        return replace(shared[known], **{name: given[name] for name in _SHARED})
+        known = shared.get(cls)
+        if known is None or known[0] != own:  # the rest is the same in most of them
+            made = serial.from_dict(cls, {**_NOTHING, **own}, what)
+            known = shared[cls] = own, {name: getattr(made, name) for name in made.__dataclass_fields__}
+        return cls(**{**known[1], **{name: given[name] for name in _SHARED}})
 
 
 _TYPES = {"values": dict, "changed": float, "targets": int, "correct": str, "invalid": int}
@@ -267,8 +275,9 @@ def _read_shared(kind: Any, values: Any, what: str, shared: dict[Any, Any]) -> A
     """A description, or the equal one that was read before; what its key says is not enough."""
     if values is None and kind is AttackInfo:
         return None
-    method = values.get("method") if isinstance(values, Mapping) else None
-    about = (kind, method.get("key") if isinstance(method, Mapping) else None)
+    method = values.get("method") if type(values) is dict else None
+    key = method.get("key") if type(method) is dict else None
+    about = kind, key if type(key) is str else ""
     known = shared.get(about)
     if known is not None and known[0] == values:
         return known[1]

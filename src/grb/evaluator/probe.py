@@ -14,6 +14,7 @@ from torch.nn import functional
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, dense
+from grb.graph.edit import owners
 from grb.model.base import check_features, prepare
 
 # of the largest logit
@@ -21,6 +22,9 @@ SAME_LOGITS = 1e-4
 # lengths of the steps by which a slope is measured, in standard deviations of the features: long ones meet kinks, short
 # ones rounding, so the best of them counts
 LENGTHS = (3e-2, 1e-2, 3e-3, 1e-3)
+# largest difference of two logits of a graph in the loss: sums over nodes make models of graphs so sure that a loss is all
+# rounding
+GRAPH_SPREAD = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,34 +41,29 @@ class Probe:
 
     @classmethod
     def make(cls, model: nn.Module, graph: Graph, ids: Tensor, samples: int, generator: torch.Generator) -> Probe:
-        """A probe of some drawn nodes of a graph."""
-        drawn = ids[torch.randperm(len(ids), generator=generator)[: 2 * samples].to(ids.device)]
-        own, seen = drawn[:samples], drawn
-        count, n = len(own), graph.n
-        new = torch.arange(n, n + count, device=own.device)
-        # each injected node is joined with the target that it copies and with another one
-        pairs = [torch.stack([new, own])]
-        if len(seen) > count:
-            others = seen[count:].repeat(2)[:count]
-            pairs.append(torch.stack([new[: len(others)], others]))
-        assert isinstance(graph.x, Tensor)
-        edit = GraphEdit(n=n, add=torch.cat(pairs, dim=1), new_x=graph.x[own].cpu())
-        wired = graph.to("cpu").apply(edit).to(own.device)
-        op, x, moved = prepare(model, wired.adj), wired.x, torch.cat([own, new])
+        """A probe of some drawn nodes of a graph, or of a node in each of some drawn graphs of a collection."""
+        seen = ids[torch.randperm(len(ids), generator=generator)[: 2 * samples].to(ids.device)]
+        own, others = _nodes(graph, seen, samples, generator)
+        count = len(own)
+        wired, moved = _wired(graph, own, others)
+        op, x, bounds = prepare(model, wired.adj), wired.x, pooling_bounds(model, wired)
         assert isinstance(x, Tensor)
 
         def logits(rows: Tensor) -> Tensor:
             # the same noise in every pass of a model that has some: differences are the rows' own
             torch.default_generator.manual_seed(0)
-            result: Tensor = model(x.index_copy(0, moved, rows), op)
+            result: Tensor = model(x.index_copy(0, moved, rows), op, *bounds)
             return result[seen]
 
         with torch.no_grad():
-            labels = logits(x[moved]).argmax(1)
+            first = logits(x[moved])
+            labels = first.argmax(1)
+            spread = float((first.amax(1) - first.amin(1)).max())
+        scale = max(1.0, spread / GRAPH_SPREAD) if bounds else 1.0
 
         def loss(rows: Tensor) -> Tensor:
             # in double precision, because differences of it are taken
-            return functional.cross_entropy(logits(rows).double(), labels, reduction="sum")
+            return functional.cross_entropy(logits(rows).double() / scale, labels, reduction="sum")
 
         rows = x[moved].clone().requires_grad_()
         value = loss(rows)
@@ -113,15 +112,55 @@ class Probe:
         return (2 * drawn - 1).to(self.rows)
 
 
+def _nodes(graph: Graph, seen: Tensor, samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Nodes that move, and others that nodes injected beside them are joined with too; of one graph each in a collection."""
+    if graph.ptr is None:
+        own = seen[:samples]
+        return own, seen[samples:].repeat(2)[: len(own)]
+    ptr = graph.ptr.to(seen.device)
+    sizes = ptr.diff()[seen]
+    drawn = [torch.randint(2**31, sizes.shape, generator=generator).to(sizes) for _ in range(2)]
+    ends = [ptr[seen] + numbers % sizes.clamp_min(1) for numbers in drawn]
+    full = sizes > 0
+    own, others = (nodes[full][:samples] for nodes in ends)
+    return own, torch.where(others == own, -1, others)
+
+
+def _wired(graph: Graph, own: Tensor, others: Tensor) -> tuple[Graph, Tensor]:
+    """The graph with a copy of every node of ``own`` joined with it and with another node, and where both are in it."""
+    n, count = graph.n, len(own)
+    new = torch.arange(n, n + count, device=own.device)
+    joined = others >= 0  # -1 where there is no other node
+    pairs = torch.cat([torch.stack([new, own]), torch.stack([new[: len(others)][joined], others[joined]])], dim=1)
+    assert isinstance(graph.x, Tensor)
+    edit = GraphEdit(n=n, add=pairs.cpu(), new_x=graph.x[own].cpu())
+    cpu = graph.to("cpu")
+    wired = cpu.apply(edit).to(own.device)
+    moved = torch.cat([own, new])
+    if graph.ptr is None:
+        return wired, moved
+    # in a collection every node moves to the nodes of its graph
+    order = torch.argsort(owners(cpu, edit), stable=True)
+    return wired, torch.argsort(order).to(own.device)[moved]
+
+
+def pooling_bounds(model: nn.Module, graph: Graph) -> tuple[Tensor | None, ...]:
+    """What a model that pools takes besides features and edges: where the graphs of a collection begin."""
+    return (graph.ptr,) if getattr(model, "pools", False) else ()
+
+
 def checkable(model: nn.Module, view: View) -> tuple[Graph, Tensor]:
-    """The graph with dense features where the model is, and the nodes to look at."""
+    """The graph with dense features where the model is, and the nodes, or the graphs of a collection, to look at."""
     graph = view.graph
-    if graph.ptr is not None:
-        raise DataError("a collection cannot be checked at once; check a model on one of its graphs (graphs(i, i + 1))")
+    if (graph.ptr is not None) != bool(getattr(model, "pools", False)):
+        raise DataError(
+            "a model that pools is checked on a collection of graphs, and one that does not on a single graph; "
+            "check it on a dataset of its task, or on one graph of the collection (graphs(i, i + 1))"
+        )
     check_features(model, graph)
-    everyone = torch.arange(graph.n)
+    everyone = torch.arange(graph.n if graph.ptr is None else graph.num_graphs)
     ids = next((ids for ids in (view.targets, view.val, everyone) if len(ids)), None)
-    if ids is None:
+    if ids is None or not graph.n:
         raise DataError("the graph has no nodes, but at least one is needed to check a model")
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     return graph.with_features(dense(graph.x)).to(device), ids.to(device)

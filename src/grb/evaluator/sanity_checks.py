@@ -24,7 +24,7 @@ from grb.attack.base import Step
 from grb.dataset import Dataset
 from grb.dataset.view import View
 from grb.errors import DataError
-from grb.evaluator.probe import SAME_LOGITS, Probe, at_rest, checkable
+from grb.evaluator.probe import SAME_LOGITS, Probe, at_rest, checkable, pooling_bounds
 from grb.evaluator.score_checks import Flag, at
 from grb.graph import Graph
 from grb.model.base import prepare
@@ -154,7 +154,7 @@ def masked_gradient(probe: Probe) -> list[Flag]:
 
 def _logits(model: nn.Module, graph: Graph) -> Tensor:
     with torch.no_grad():
-        logits: Tensor = model(graph.x, prepare(model, graph.adj))
+        logits: Tensor = model(graph.x, prepare(model, graph.adj), *pooling_bounds(model, graph))
     return logits
 
 

@@ -15,7 +15,7 @@ from grb.errors import DataError
 SAME_SCORE = 0.002
 
 # flags of a measurement that take a defense its rank, see grb.evaluator.blind
-UNRANKED = ("keeps-state", "node-order", "stages-differ")
+UNRANKED = ("exact-features", "keeps-state", "new-process", "node-order", "stages-differ")
 
 Scores = float | Sequence[float]
 
@@ -26,16 +26,16 @@ class Flag:
 
     Args:
         name: Name of the check, such as ``zero-gradient``.
-        sentence: What was measured, what is allowed, what to do.
+        message: What was measured, what is allowed, what to do.
         numbers: What was measured.
     """
 
     name: str
-    sentence: str
+    message: str
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.sentence}"
+        return f"{self.name}: {self.message}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""

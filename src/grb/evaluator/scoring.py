@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,6 +138,11 @@ def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset, view: Eval
     logits = logits.detach().cpu()
     if third_party:
         logits = logits.clone()  # a model may give the same buffer again
+    return prediction_of(logits, dataset)
+
+
+def prediction_of(logits: Tensor, dataset: Dataset) -> Prediction:
+    """The decisions that logits on the CPU, [items, classes], mean for a dataset."""
     invalid = torch.isnan(logits).any(1)
     if dataset.labels.dim() == 1:
         return Prediction(logits, torch.where(invalid, -1, logits.argmax(1)), invalid)
@@ -144,8 +150,20 @@ def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset, view: Eval
 
 
 def is_third_party(model: nn.Module) -> bool:
-    """Whether any module of a model is neither grb's nor torch's, so that it is not trusted to keep the API contract."""
-    return any(not f"{type(part).__module__}.".startswith(("grb.", "torch.nn.")) for part in model.modules())
+    """Whether any module of a model is neither grb's nor torch's, so that it is not trusted to keep the API contract.
+
+    A class says itself which module it is of, so that module must have it.
+    """
+    return not all(_is_ours(type(part)) for part in model.modules())
+
+
+def _is_ours(kind: type) -> bool:
+    if not f"{kind.__module__}.".startswith(("grb.", "torch.nn.")):
+        return False
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
 
 
 def _check_shape(model: nn.Module, logits: Any, graph: Graph, dataset: Dataset) -> Tensor:

@@ -34,12 +34,12 @@ class Finding:
     """One rule, and what was found: an empty sentence if it is kept."""
 
     rule: str
-    sentence: str = ""
+    message: str = ""
 
     @property
     def kept(self) -> bool:
         """Whether the check passed."""
-        return not self.sentence
+        return not self.message
 
 
 class ConformanceError(GRBError, AssertionError):
@@ -58,20 +58,20 @@ def conformance(kind: Kind, method: Any) -> list[Finding]:
     try:
         made = method() if isinstance(method, type) and kind != "model" else method
     except Exception as error:
-        return [Finding("can be made without arguments", _sentence(error))]
+        return [Finding("can be made without arguments", _message(error))]
     findings: list[Finding] = []
     for rule, check in zip(RULES[kind], _CHECKS[kind](made), strict=True):
         try:
             check()
             findings.append(Finding(rule))
         except Exception as error:
-            findings.append(Finding(rule, _sentence(error)))
+            findings.append(Finding(rule, _message(error)))
             if len(findings) == 1:  # it does not run
                 break
     return findings
 
 
-def _sentence(error: Exception) -> str:
+def _message(error: Exception) -> str:
     own = str(error) if isinstance(error, Broken | GRBError) else f"{type(error).__name__}: {error}"
     return own if isinstance(error, Broken) else " ".join(own.split())[:200]
 
@@ -97,7 +97,7 @@ def check_perturbation(perturbation: Any) -> None:
 
 
 def _check(kind: Kind, method: Any) -> None:
-    broken = [f"'{each.rule}': {each.sentence}" for each in conformance(kind, method) if not each.kept]
+    broken = [f"'{each.rule}': {each.message}" for each in conformance(kind, method) if not each.kept]
     if broken:
         raise ConformanceError(f"{kind} {_label(method)} breaks {'; '.join(broken)}")
 
@@ -126,7 +126,7 @@ def _check_rule(found: Callable[[], list[Finding]], name: str, rule: str) -> Non
     findings = {each.rule: each for each in found()}
     own = findings.get(rule) or next(each for each in findings.values() if not each.kept)
     if not own.kept:
-        raise ConformanceError(f"{name} breaks '{own.rule}': {own.sentence}")
+        raise ConformanceError(f"{name} breaks '{own.rule}': {own.message}")
 
 
 def _need_kind(kind: str) -> None:

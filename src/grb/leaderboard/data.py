@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from grb.evaluator.board import Board, Cell, Estimate
+from grb.evaluator.claims import Claim
 from grb.leaderboard import table
-from grb.leaderboard.text import SENTENCE, distinct, plain_shown, rounded, safe_link, shown
+from grb.leaderboard.text import MESSAGE_LENGTH, distinct, rounded, safe_link, sanitize, sanitize_nested
+from grb.leaderboard.vouching import Vouching, claims_by_cell, measured_by, place_of
 
 # enough digits of a key to find its record; `grb store verify --key` takes beginnings
 KEY = 16
@@ -26,6 +28,8 @@ ATTACK = (
     "threat",
     "surrogate",
     "notes",
+    "passes",
+    "trials",
 )
 OWN = ("score", "repeat")
 
@@ -34,8 +38,9 @@ def page_data(board: Board) -> dict[str, Any]:
     """A board as the page's script reads it: methods by number, records without repetition, keys cut.
 
     A cell is ``[attack, defense, difficulty, white box, accuracy, changed, drop, paper, values, scores, victims, attacks,
-    extras]``; a value is ``[mean, std, low, high, n]`` in shares; the last four are lists with one entry per run, three of
-    them places in the lists ``victims``, ``edits`` and ``extras``.
+    extras, claim, measured by]``; a value is ``[mean, std, low, high, n]`` in shares; ``scores`` to ``extras`` are lists with
+    one entry per run, three of them places in the lists ``victims``, ``edits`` and ``extras``; a claim is ``[claimed,
+    re-evaluated, whether they differ]``.
     """
     places = {
         "attack": _numbered(board.attacks),
@@ -46,25 +51,29 @@ def page_data(board: Board) -> dict[str, Any]:
     pools = {"victims": _Pool(), "edits": _Pool(), "extras": _Pool()}
     losses = table.drops(board)
     spent = table.costs(board)
+    claims = claims_by_cell(board)
+    vouching = [Vouching.of(board, difficulty) for difficulty in board.difficulties]
     cells = [
-        _cell(
-            cell, places, pools, losses.get((cell.attack, cell.defense, cell.difficulty, cell.knowledge == "white-box"))
-        )
+        [
+            *_cell(cell, places, pools, losses.get(place_of(cell))),
+            _cell_claim(claims.get(place_of(cell))),
+            measured_by([cell]),
+        ]
         for cell in board.cells
         if cell.difficulty in places["mode"]
     ]
-    meta = board.meta
+    meta, summaries = board.meta, table.summaries_of(board)
     return {
-        "title": shown(meta.get("title") or f"{board.scenario} on {board.dataset}", 120),
-        "dataset": shown(board.dataset),
-        "scenario": shown(board.scenario),
-        "metric": shown(board.metric),
-        "recipe": shown(meta.get("recipe") or meta.get("title") or "study"),
+        "title": sanitize(meta.get("title") or f"{board.scenario} on {board.dataset}", 120),
+        "dataset": sanitize(board.dataset),
+        "scenario": sanitize(board.scenario),
+        "metric": sanitize(board.metric),
+        "recipe": sanitize(meta.get("recipe") or meta.get("title") or "study"),
         "synthetic": bool(meta.get("synthetic")),
-        "meta": plain_shown(
+        "meta": sanitize_nested(
             {key: value for key, value in meta.items() if key not in ("title", "recipe", "synthetic", "cards")}
         ),
-        "modes": [shown(difficulty) for difficulty in board.difficulties],
+        "modes": [sanitize(difficulty) for difficulty in board.difficulties],
         "attacks": distinct(board.attacks),
         "whiteBox": distinct(board.white_box),
         "clean": places["attack"].get(table.CLEAN, -1),
@@ -76,8 +85,9 @@ def page_data(board: Board) -> dict[str, Any]:
         "flags": [_flag(flag, board) for flag in board.flags[:200]],
         "cells": cells,
         **{name: pool.items for name, pool in pools.items()},
+        "summaries": list(summaries.values()),
         "byDefense": [
-            [_summary(board.by_defense.get(difficulty, {}).get(name), table.SUMMARIES) for name in board.defenses]
+            [_summary(board.by_defense.get(difficulty, {}).get(name), summaries) for name in board.defenses]
             for difficulty in board.difficulties
         ],
         "byAttack": [
@@ -92,6 +102,14 @@ def page_data(board: Board) -> dict[str, Any]:
             [rounded(spent.get((name, difficulty, True)), 4) for name in board.white_box]
             for difficulty in board.difficulties
         ],
+        "claims": {
+            "defenses": [[_claim(each, name) for name in board.defenses] for each in vouching],
+            "attacks": [[_claim(each, name) for name in board.attacks] for each in vouching],
+        },
+        "measuredBy": {
+            "defenses": [[each.defenses.get(name) for name in board.defenses] for each in vouching],
+            "attacks": [[each.attacks.get(name) for name in board.attacks] for each in vouching],
+        },
         "ranks": [
             [board.ranks.get(difficulty, {}).get(name) for name in board.defenses] for difficulty in board.difficulties
         ],
@@ -109,7 +127,7 @@ class _Pool:
         text = json.dumps(value, sort_keys=True, default=str)
         if text not in self.places:
             self.places[text] = len(self.items)
-            self.items.append(plain_shown({key: _key(item) for key, item in value.items()}))
+            self.items.append(sanitize_nested({key: _key(item) for key, item in value.items()}))
         return self.places[text]
 
 
@@ -137,7 +155,7 @@ def _cell(
         None if drop is None else _value(drop),
         None if cell.paper is None else [rounded(cell.paper[0] / 100), rounded(cell.paper[1] / 100)],
         [rounded(value, 5) for value in cell.values],
-        [shown(_key(metadata.get("score", "")), KEY) for metadata in cell.metadata],
+        [sanitize(_key(metadata.get("score", "")), KEY) for metadata in cell.metadata],
         [pools["victims"].place(_part(metadata, VICTIM)) for metadata in cell.metadata],
         [pools["edits"].place(_part(metadata, ATTACK)) for metadata in cell.metadata],
         [
@@ -145,6 +163,15 @@ def _cell(
             for metadata in cell.metadata
         ],
     ]
+
+
+def _claim(vouching: Vouching, entry: str) -> list[Any] | None:
+    values = vouching.compared(entry)
+    return None if values is None else [*(rounded(each) for each in values), int(vouching.differs(entry))]
+
+
+def _cell_claim(claim: Claim | None) -> list[Any] | None:
+    return None if claim is None else [rounded(claim.claimed), rounded(claim.found), int(claim.differs)]
 
 
 def _part(metadata: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -162,7 +189,7 @@ def _summary(values: Mapping[str, Estimate] | None, names: Iterable[str]) -> lis
 def _flag(flag: str, board: Board) -> dict[str, Any]:
     """A warning, and which methods it speaks of."""
     return {
-        "text": shown(flag, SENTENCE),
+        "text": sanitize(flag, MESSAGE_LENGTH),
         "defenses": [place for place, name in enumerate(board.defenses) if mentions(flag, name)],
         "attacks": [place for place, name in enumerate(board.attacks) if mentions(flag, name)],
     }
@@ -190,14 +217,14 @@ def _cards(cards: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _line(key: Any, value: Any) -> dict[str, Any]:
-    line: dict[str, Any] = {"name": shown(key), "text": shown(_words(value), SENTENCE)}
+    line: dict[str, Any] = {"name": sanitize(key), "text": sanitize(_label(value), MESSAGE_LENGTH)}
     link = safe_link(value)
     return {**line, "link": link} if link else line
 
 
-def _words(value: Any) -> str:
+def _label(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(str(item)[:SENTENCE] for item in value[:50])
+        return ", ".join(str(item)[:MESSAGE_LENGTH] for item in value[:50])
     return str(value)
 
 

@@ -13,15 +13,17 @@ from typing import Any
 from grb.atomic import size_of
 from grb.errors import DataError
 from grb.evaluator.board import FORMAT, Board, Cell, Estimate
+from grb.evaluator.claims import Claim
 from grb.leaderboard import table
-from grb.leaderboard.text import csv_text, latex_text, markdown_text, shown
+from grb.leaderboard.text import csv_text, latex_text, markdown_text, sanitize
+from grb.leaderboard.vouching import UNSIGNED, Vouching, claims_by_cell, measured_by, place_of
 
 MAX_BYTES = 512 * 2**20
 
 
 def cell_rows(board: Board) -> list[dict[str, Any]]:
     """One row per cell: accuracy as a share with std and interval, the paper's beside it, what an attack cost."""
-    spent = table.costs(board)
+    spent, claims = table.costs(board), claims_by_cell(board)
     return [
         {
             **_where(board),
@@ -35,6 +37,8 @@ def cell_rows(board: Board) -> list[dict[str, Any]]:
             "paper_accuracy": None if cell.paper is None else cell.paper[0] / 100,
             "paper_std": None if cell.paper is None else cell.paper[1] / 100,
             "attack_cpu_seconds": spent.get((cell.attack, cell.difficulty, cell.knowledge == "white-box")),
+            **_claimed(claims.get(place_of(cell))),
+            "measured_by": measured_by([cell]),
         }
         for cell in _sorted(board)
     ]
@@ -53,6 +57,7 @@ def run_rows(board: Board) -> list[dict[str, Any]]:
             "run": number,
             board.metric: value,
             **{name: metadata.get(name.removesuffix("_key")) for name in names},
+            "measured_by": metadata.get("measured_by", UNSIGNED),
         }
         for cell in _sorted(board)
         for number, (value, metadata) in enumerate(zip(cell.values, [*cell.metadata, *[{}] * len(cell.values)]))
@@ -64,7 +69,9 @@ def wide_rows(board: Board) -> list[dict[str, Any]]:
     columns = [(attack, False) for attack in board.attacks] + [(attack, True) for attack in board.white_box]
     rows = []
     for difficulty in board.difficulties:
+        vouching = Vouching.of(board, difficulty)
         for defense in table.ordered(board, difficulty):
+            claimed, found = vouching.compared(defense) or (None, None)
             places = board.ranks.get(difficulty, {}).get(defense)
             row = {**_where(board), "difficulty": difficulty, "defense": defense}
             row |= {"rank_best": places[0] if places else None, "rank_worst": places[1] if places else None}
@@ -78,7 +85,12 @@ def wide_rows(board: Board) -> list[dict[str, Any]]:
                     label: cell.score.mean if cell else None,
                     f"{label} std": cell.score.std if cell else None,
                 }
-            rows.append(row)
+            row |= {
+                "claimed": claimed,
+                "re_evaluated": found,
+                "claim_differs": _yes(vouching.differs(defense), claimed),
+            }
+            rows.append(row | {"measured_by": vouching.defenses.get(defense, UNSIGNED)})
     return rows
 
 
@@ -89,6 +101,19 @@ def _where(board: Board) -> dict[str, Any]:
 
 def _value(name: str, value: Estimate) -> dict[str, Any]:
     return {name: value.mean, "std": value.std, "low": value.low, "high": value.high, "runs": value.n}
+
+
+def _claimed(claim: Claim | None) -> dict[str, Any]:
+    claimed, found = (None, None) if claim is None else (claim.claimed, claim.found)
+    return {
+        "claimed": claimed,
+        "re_evaluated": found,
+        "claim_differs": _yes(claim is not None and claim.differs, claimed),
+    }
+
+
+def _yes(differs: bool, claimed: float | None) -> str | None:
+    return None if claimed is None else "yes" if differs else "no"
 
 
 def _sorted(board: Board) -> list[Cell]:
@@ -138,7 +163,7 @@ def to_markdown(board: Board, difficulty: str | None = None, metric: str = "scor
         ]
         parts.append("\n".join(texts))
     if board.flags:
-        parts.append("\n".join(f"- warning: {markdown_text(shown(flag, 400))}" for flag in board.flags))
+        parts.append("\n".join(f"- warning: {markdown_text(sanitize(flag, 400))}" for flag in board.flags))
     return "\n\n".join(parts) + "\n"
 
 

@@ -15,7 +15,7 @@ from grb.evaluator.board import Board
 from grb.leaderboard import palette, table
 from grb.leaderboard.data import page_data, script_json
 from grb.leaderboard.sections import sections
-from grb.leaderboard.text import shown
+from grb.leaderboard.text import sanitize
 
 TITLE = "Graph robustness leaderboard"
 
@@ -31,7 +31,7 @@ def build_page(
 
     Args:
         boards: What it shows, as boards or as what :meth:`Board.to_dict` gives.
-        taxonomy: An analysis as plain values; its tables and matrices get a tab of their own.
+        taxonomy: An analysis as JSON values; its tables and matrices get a tab of their own.
         title: The page's heading.
         home: Relative address of an index, if there is one.
     """
@@ -44,7 +44,7 @@ def build_page(
 
     return render(
         "page.html.j2",
-        title=shown(title, 120),
+        title=sanitize(title, 120),
         version=__version__,
         home=home,
         # the only three texts that are not escaped: two files of ours, and JSON without any bracket

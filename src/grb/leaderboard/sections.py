@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grb.leaderboard import palette
-from grb.leaderboard.text import SENTENCE, shown
+from grb.leaderboard.text import MESSAGE_LENGTH, sanitize
 
 MAX_ROWS, MAX_COLUMNS, MAX_SECTIONS, MAX_DEPTH = 300, 60, 80, 4
 # shares, correlations and logarithms of ratios get colours; larger numbers are counts, each in a unit of its own
@@ -38,7 +38,7 @@ class Section:
 
 
 def sections(analysis: Mapping[str, Any]) -> list[Section]:
-    """The parts of an analysis: plain values as one table of facts, then every list, matrix and mapping under its name.
+    """The parts of an analysis: JSON values as one table of facts, then every list, matrix and mapping under its name.
 
     Numbers get their names from lists of names beside them that have the same length, so that
     ``{"datasets": [...], "perturbations": [...], "log2_ratio": [[...], ...]}`` is one matrix with named sides.
@@ -52,15 +52,15 @@ def _parts(values: Mapping[str, Any], title: str, level: int) -> list[Section]:
     facts, found = [], []
     used: set[Names] = set()
     for key, value in values.items():
-        name = f"{title}: {_words(key)}" if title else _title(key)
-        if _is_plain(value):
-            facts.append((Field(_words(key)), _field(value)))
+        name = f"{title}: {_label(key)}" if title else _title(key)
+        if _is_scalar(value):
+            facts.append((Field(_label(key)), _field(value)))
         elif str(key) not in lists:
             found += _part(name, value, level, scope, used)
     for key, names in lists.items():
         if names not in used:
             found.append(
-                Section(f"{title}: {_words(key)}" if title else _title(key), ("value",), _column(names), level)
+                Section(f"{title}: {_label(key)}" if title else _title(key), ("value",), _column(names), level)
             )
     if facts:
         found.insert(0, Section(title or "Facts", ("what", "value"), tuple(facts[:MAX_ROWS]), level))
@@ -73,8 +73,12 @@ def _part(name: str, value: Any, level: int, scope: tuple[Names, ...], used: set
             columns = tuple(dict.fromkeys(str(key) for row in value.values() for key in row))
             body = [[row.get(column) for column in columns] for row in value.values()]
             return [_matrix(name, tuple(map(str, value)), columns, body, level)]
-        if value and all(_is_plain(item) or _is_plain_list(item) for item in value.values()) and not _holds_axes(value):
-            rows = tuple((Field(shown(key)), _field(item)) for key, item in list(value.items())[:MAX_ROWS])
+        if (
+            value
+            and all(_is_scalar(item) or _is_scalar_list(item) for item in value.values())
+            and not _holds_axes(value)
+        ):
+            rows = tuple((Field(sanitize(key)), _field(item)) for key, item in list(value.items())[:MAX_ROWS])
             return [Section(name, ("name", "value"), rows, level)]
         if level < MAX_DEPTH:
             return _parts(value, name, level + 1)
@@ -87,7 +91,7 @@ def _part(name: str, value: Any, level: int, scope: tuple[Names, ...], used: set
 def _holds_axes(value: Mapping[str, Any]) -> bool:
     """Whether a list of names in it names the numbers of another list."""
     lengths = {len(item) for item in value.values() if _is_names(item)}
-    return any(not _is_plain(item) and _are_numbers(item) and len(item) in lengths for item in value.values())
+    return any(not _is_scalar(item) and _are_numbers(item) and len(item) in lengths for item in value.values())
 
 
 def _listed(name: str, value: Sequence[Any], level: int, scope: tuple[Names, ...], used: set[Names]) -> Section:
@@ -95,7 +99,7 @@ def _listed(name: str, value: Sequence[Any], level: int, scope: tuple[Names, ...
     if all(isinstance(row, Mapping) for row in rows):
         headers = list(dict.fromkeys(str(key) for row in rows for key in row))[:MAX_COLUMNS]
         cells = tuple(tuple(_field(row.get(header)) for header in headers) for row in rows)
-        return Section(name, tuple(_words(header) for header in headers), cells, level)
+        return Section(name, tuple(_label(header) for header in headers), cells, level)
     if all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
         widths = {len(row) for row in rows}
         left = next((names for names in scope if len(names) == len(value)), None)
@@ -112,14 +116,14 @@ def _listed(name: str, value: Sequence[Any], level: int, scope: tuple[Names, ...
     beside = next((names for names in scope if len(names) == len(value)), None)
     if beside is not None and _are_numbers(value):
         used.add(beside)
-        cells = tuple((Field(shown(label)), _field(item)) for label, item in zip(beside, rows))
+        cells = tuple((Field(sanitize(label)), _field(item)) for label, item in zip(beside, rows))
         return Section(name, ("name", "value"), cells, level)
     numbered = ((Field(str(place + 1), place + 1.0), _field(row)) for place, row in enumerate(rows))
     return Section(name, ("", "value"), tuple(numbered), level)
 
 
 def _column(names: Names) -> tuple[tuple[Field, ...], ...]:
-    return tuple((Field(shown(name, SENTENCE)),) for name in names[:MAX_ROWS])
+    return tuple((Field(sanitize(name, MESSAGE_LENGTH)),) for name in names[:MAX_ROWS])
 
 
 def _matrix(name: str, rows: Names, columns: Names, body: Sequence[Sequence[Any]], level: int) -> Section:
@@ -127,11 +131,11 @@ def _matrix(name: str, rows: Names, columns: Names, body: Sequence[Sequence[Any]
     low, high = (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
     coloured = bool(numbers) and max(-low, high) <= MAX_COLOURED
     cells = tuple(
-        (Field(shown(row)), *(_entry(item, low, high, coloured) for item in list(values)[:MAX_COLUMNS]))
+        (Field(sanitize(row)), *(_entry(item, low, high, coloured) for item in list(values)[:MAX_COLUMNS]))
         for row, values in list(zip(rows, body))[:MAX_ROWS]
     )
     note = f"Colours from {low:.3g} to {high:.3g}." if coloured else ""
-    return Section(name, ("name", *(shown(column) for column in columns[:MAX_COLUMNS])), cells, level, note)
+    return Section(name, ("name", *(sanitize(column) for column in columns[:MAX_COLUMNS])), cells, level, note)
 
 
 def _entry(item: Any, low: float, high: float, coloured: bool) -> Field:
@@ -154,24 +158,24 @@ def _field(value: Any) -> Field:
         return Field("yes" if value else "no", float(value))
     if isinstance(value, int | float):
         if abs(value) > MAX_NUMBER or value != value:
-            return Field(shown(value) if isinstance(value, int) else "-")
+            return Field(sanitize(value) if isinstance(value, int) else "-")
         return Field(str(value) if isinstance(value, int) else f"{value:.4g}", float(value))
     if value is None:
         return Field("-")
     if isinstance(value, list | tuple):
-        return Field(shown(", ".join(_field(item).text for item in value[:100]), SENTENCE))
+        return Field(sanitize(", ".join(_field(item).text for item in value[:100]), MESSAGE_LENGTH))
     if isinstance(value, Mapping):
         pairs = list(value.items())[:100]
-        return Field(shown(", ".join(f"{key}: {_field(item).text}" for key, item in pairs), SENTENCE))
-    return Field(shown(value, SENTENCE))
+        return Field(sanitize(", ".join(f"{key}: {_field(item).text}" for key, item in pairs), MESSAGE_LENGTH))
+    return Field(sanitize(value, MESSAGE_LENGTH))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _is_plain_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(_is_plain(item) for item in value)
+def _is_scalar_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(_is_scalar(item) for item in value)
 
 
 def _is_names(value: Any) -> bool:
@@ -191,10 +195,10 @@ def _are_numbers(values: Any) -> bool:
     )
 
 
-def _words(key: Any) -> str:
-    return shown(str(key).replace("_", " "))
+def _label(key: Any) -> str:
+    return sanitize(str(key).replace("_", " "))
 
 
 def _title(key: Any) -> str:
-    words = _words(key)
+    words = _label(key)
     return words[:1].upper() + words[1:]

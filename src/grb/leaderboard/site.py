@@ -13,9 +13,9 @@ from grb.errors import DataError
 from grb.evaluator.board import Board
 from grb.leaderboard import export, palette, table
 from grb.leaderboard.page import TITLE, asset, build_page, render, source_hash
-from grb.leaderboard.text import shown, slug
+from grb.leaderboard.text import sanitize, slug
 
-HEADERS = ("board", "dataset", "scenario", "defenses", "attacks", "most robust (weighted accuracy)", "remarks")
+HEADERS = ("board", "dataset", "scenario", "defenses", "attacks", "most robust", "remarks")
 
 
 def write_site(
@@ -28,7 +28,7 @@ def write_site(
     """Write ``index.html``, a page per board, ``boards.csv`` and ``boards.json``; files of those names are replaced."""
     place = Path(directory)
     if place.exists() and not place.is_dir():
-        raise DataError(f"{place} is a file, but a site is a directory; choose another place")
+        raise DataError(f"{place} is a file, but a site is a directory; choose another location")
     files = file_names(boards)
     texts = {
         file: build_page([board], taxonomy, title=_title(board), home="index.html")
@@ -59,7 +59,7 @@ def build_index(boards: Sequence[Board], files: Sequence[str], *, title: str = T
     style = asset("page.css") + "\n" + palette.rules()
     return render(
         "index.html.j2",
-        title=shown(title, 120),
+        title=sanitize(title, 120),
         version=__version__,
         style=Markup(style),
         style_hash=source_hash(style),
@@ -76,11 +76,11 @@ def _line(board: Board, file: str) -> dict[str, Any]:
     return {
         "file": file,
         "title": _title(board),
-        "dataset": shown(board.dataset),
-        "scenario": shown(board.scenario),
+        "dataset": sanitize(board.dataset),
+        "scenario": sanitize(board.scenario),
         "defenses": len(board.defenses),
         "attacks": len([name for name in board.attacks if name != table.CLEAN]),
-        "best": [f"{rank}. {name}: {weighted}" for name, rank, weighted, *_ in rows],
+        "best": [f"{rank}. {name}: {score} ({table.SUMMARIES[board.rank_by]})" for name, rank, score, *_ in rows],
         "synthetic": bool(board.meta.get("synthetic")),
         "incomplete": f"{measured} of {planned} measurements" if short else "",
         "flags": len(board.flags),
@@ -88,7 +88,7 @@ def _line(board: Board, file: str) -> dict[str, Any]:
 
 
 def _title(board: Board) -> str:
-    return shown(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
+    return sanitize(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
 
 
 def write_text(path: Path, text: str) -> Path:

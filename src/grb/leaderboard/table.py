@@ -9,9 +9,13 @@ from typing import Any
 
 from grb.errors import UnknownName
 from grb.evaluator.board import CLEAN, Board, Cell, Estimate, estimate_of
-from grb.leaderboard.text import distinct, shown
+from grb.leaderboard.text import distinct, sanitize
+from grb.leaderboard.vouching import Vouching
 
 SUMMARIES = {
+    "worst_case": "worst case",
+    "clean": "clean",
+    "worst_case_predicted": "worst case (predicted)",
     "weighted": "weighted",
     "average": "average",
     "three_min": "3-min",
@@ -19,7 +23,7 @@ SUMMARIES = {
     "worst_node": "worst node",
     "white_box": "white-box",
 }
-"""Summaries of a defense and the words for them, the one that ranks first."""
+"""Summaries of a defense and the words for them."""
 STRENGTHS = {"weighted": "weighted", "average": "average", "three_max": "3-max"}
 """Summaries of an attack; the lower, the stronger."""
 VIEWS = {
@@ -29,6 +33,8 @@ VIEWS = {
     "difference": "{metric} here minus the paper's (points)",
 }
 """What the cells of a table can show besides the metrics of a board."""
+CLAIMS = ("claimed", "re-evaluated")
+MEASURED_BY = "measured by"
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class Table:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Columns that are set to the right: all but the first."""
-        return self.headers[1:]
+        """Columns that are set to the right: all but the first and who measured."""
+        return tuple(name for name in self.headers[1:] if name != MEASURED_BY)
 
 
 def chosen_difficulty(board: Board, difficulty: str | None) -> str:
@@ -123,7 +129,7 @@ def costs(board: Board) -> dict[tuple[str, str, bool], float]:
     for cell in board.cells:
         for place, metadata in enumerate(cell.metadata):
             seconds = metadata.get("attack_seconds")
-            if isinstance(seconds, int | float):
+            if isinstance(seconds, int | float) and seconds > 0:  # a submission need not say what it took
                 run = metadata.get("attack", (cell.defense, place))
                 runs[cell.attack, cell.difficulty, cell.knowledge == "white-box"][run] = float(seconds)
     return {key: sum(own.values()) / len(own) for key, own in runs.items()}
@@ -153,34 +159,45 @@ def rank_text(places: tuple[int, int] | None) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
+def summaries_of(board: Board) -> dict[str, str]:
+    """Summaries that a board has and the words for them, the one that ranks first."""
+    held = {name for own in board.by_defense.values() for values in own.values() for name in values}
+    ordered = [board.rank_by, *(name for name in SUMMARIES if name != board.rank_by)]
+    return {name: SUMMARIES[name] for name in ordered if name in held or name == board.rank_by}
+
+
 def heading(board: Board, difficulty: str) -> str:
     """Title and difficulty of a board, and that its data is made up where it is."""
-    title = shown(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
+    title = sanitize(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)
     return f"{title}, {difficulty}" + (" [synthetic data]" if board.meta.get("synthetic") else "")
 
 
 def summary_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
-    """Defenses by rank: the paper's summaries, the worst case over attacks and the white-box attack."""
+    """Defenses by rank: the paper's summaries, the worst case over attacks and the white-box attack, claims, who measured."""
     difficulty = chosen_difficulty(board, difficulty)
-    own = board.by_defense.get(difficulty, {})
-    used = [name for name in SUMMARIES if any(name in values for values in own.values())]
+    own, vouching = board.by_defense.get(difficulty, {}), Vouching.of(board, difficulty)
+    claims = CLAIMS if any(defense in vouching.claims for defense in board.defenses) else ()
+    used = [name for name in summaries_of(board) if any(name in values for values in own.values())]
     names = dict(zip(board.defenses, distinct(board.defenses)))
     rows = tuple(
         (
             names[defense],
             rank_text(board.ranks.get(difficulty, {}).get(defense)),
             *(percent(own[defense].get(name), sign) for name in used),
+            *(vouching.texts(defense) if claims else ()),
+            vouching.defenses[defense],
         )
         for defense in ordered(board, difficulty)
         if defense in own
     )
-    return Table(heading(board, difficulty), ("defense", "rank", *(SUMMARIES[name] for name in used)), rows)
+    headers = ("defense", "rank", *(SUMMARIES[name] for name in used), *claims, MEASURED_BY)
+    return Table(heading(board, difficulty), headers, rows)
 
 
 def ordered(board: Board, difficulty: str) -> list[str]:
-    """Defenses with the best weighted accuracy on this difficulty first; those without one last."""
+    """Defenses with the best of the summary that ranks on this difficulty first; those without one last."""
     own = board.by_defense.get(difficulty, {})
-    means = {name: values["weighted"].mean for name, values in own.items() if "weighted" in values}
+    means = {name: values[board.rank_by].mean for name, values in own.items() if board.rank_by in values}
     return sorted(board.defenses, key=lambda name: -means.get(name, -1.0))
 
 
@@ -206,9 +223,11 @@ def heat_table(board: Board, difficulty: str | None = None, metric: str = "score
 
 
 def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±") -> Table:
-    """Attacks, the strongest first: accuracy that they leave, beside what one run of them costs."""
+    """Attacks, the strongest first: accuracy that they leave, beside what one run of them costs, claims, who measured."""
     difficulty = chosen_difficulty(board, difficulty)
     own, spent = board.by_attack.get(difficulty, {}), costs(board)
+    vouching = Vouching.of(board, difficulty)
+    claims = CLAIMS if any(attack in vouching.claims for attack in board.attacks) else ()
     names = dict(zip(board.attacks, distinct(board.attacks)))
     # the board puts the strongest first on its last difficulty; the order may be another one here
     listed = sorted(
@@ -220,10 +239,12 @@ def attack_table(board: Board, difficulty: str | None = None, *, sign: str = "±
             names[attack],
             *(percent(own[attack].get(name), sign) for name in STRENGTHS),
             _seconds(spent.get((attack, difficulty, False))),
+            *(vouching.texts(attack) if claims else ()),
+            vouching.attacks[attack],
         )
         for attack in listed
     ]
-    headers = ("attack", *(f"{word} {board.metric}" for word in STRENGTHS.values()), "CPU s")
+    headers = ("attack", *(f"{word} {board.metric}" for word in STRENGTHS.values()), "CPU s", *claims, MEASURED_BY)
     return Table(f"attacks, {difficulty}", headers, tuple(rows))
 
 
@@ -254,6 +275,27 @@ def paper_table(board: Board, difficulty: str | None = None, *, sign: str = "±"
     return Table(title, ("attack", "defense", "paper", "ours", "difference"), tuple(rows))
 
 
+def claims_table(board: Board, difficulty: str | None = None) -> Table | None:
+    """What every submission claims beside what was measured in the same cell; None if nothing is claimed."""
+    difficulty = chosen_difficulty(board, difficulty)
+    own = [claim for claim in board.claims if claim.difficulty == difficulty]
+    if not own:
+        return None
+    rows = tuple(
+        (
+            sanitize(claim.entry),
+            sanitize(claim.against),
+            f"{100 * claim.claimed:.1f}",
+            "-" if claim.found is None else f"{100 * claim.found:.1f}",
+            "-" if claim.low is None or claim.high is None else f"{100 * claim.low:.1f} to {100 * claim.high:.1f}",
+            "not measured" if claim.found is None else "differs" if claim.differs else "agrees",
+        )
+        for claim in own
+    )
+    headers = ("submission", "against", *CLAIMS, "95 % interval", "verdict")
+    return Table(f"claimed vs. re-evaluated {board.metric} (%), {difficulty}", headers, rows)
+
+
 def tables(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> list[Table]:
     """Everything that a terminal shows of a board."""
     found = [
@@ -261,12 +303,13 @@ def tables(board: Board, difficulty: str | None = None, metric: str = "score", *
         heat_table(board, difficulty, metric, sign=sign),
         attack_table(board, difficulty, sign=sign),
         paper_table(board, difficulty, sign=sign),
+        claims_table(board, difficulty),
     ]
     return [table for table in found if table is not None]
 
 
 def sweep_tables(boards: Sequence[Board], difficulty: str | None = None, *, sign: str = "±") -> list[Table]:
-    """Boards of a sweep as one table per varied limit: every defense's weighted score, and its rank, at each value."""
+    """Boards of a sweep as one table per varied limit: every defense's ranking score, and its rank, at each value."""
     limits: dict[tuple[str, str], list[Board]] = defaultdict(list)
     for board in boards:
         if board.limit is not None:
@@ -280,15 +323,14 @@ def sweep_tables(boards: Sequence[Board], difficulty: str | None = None, *, sign
             for defense, label in zip(defenses, distinct(defenses))
         )
         values = tuple(f"{board.limit[1]:g}" for board in own if board.limit is not None)
-        found.append(
-            Table(f"weighted {own[0].metric} (rank) by {limit}, {own[0].dataset}, {name}", ("defense", *values), rows)
-        )
+        title = f"{SUMMARIES[own[0].rank_by]} {own[0].metric} (rank) by {limit}, {own[0].dataset}, {name}"
+        found.append(Table(title, ("defense", *values), rows))
         found += _sweep_heat(own, limit, name, sign)
     return found
 
 
 def _ranked(board: Board, defense: str, difficulty: str, sign: str) -> str:
-    value = board.by_defense.get(difficulty, {}).get(defense, {}).get("weighted")
+    value = board.by_defense.get(difficulty, {}).get(defense, {}).get(board.rank_by)
     places = board.ranks.get(difficulty, {}).get(defense)
     return percent(value, sign) + ("" if places is None else f" ({rank_text(places)})")
 

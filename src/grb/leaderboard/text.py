@@ -9,19 +9,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 # a name in a table, and a sentence or a value in a record
-NAME, SENTENCE = 60, 400
+NAME, MESSAGE_LENGTH = 60, 400
 MAX_LINK = 500
 # what a spreadsheet takes for the beginning of a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def shown(value: Any, limit: int = NAME) -> str:
+def sanitize(value: Any, limit: int = NAME) -> str:
     """A value as one line of visible text, cut to ``limit`` letters.
 
     Control characters, direction marks and other letters without a shape become their code point, so that a name cannot
     hide, reverse or break what stands around it.
 
-    >>> shown("a\\u202eb"), shown("x" * 99, 5)
+    >>> sanitize("a\\u202eb"), sanitize("x" * 99, 5)
     ('a<U+202E>b', 'xxxx…')
     """
     text = str(value)[: 4 * limit + 4]
@@ -44,23 +44,23 @@ def distinct(names: Iterable[Any], limit: int = NAME) -> list[str]:
     seen: dict[str, int] = {}
     found = []
     for name in names:
-        text = shown(name, limit)
+        text = sanitize(name, limit)
         seen[text] = seen.get(text, 0) + 1
         found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
     return found
 
 
-def plain_shown(value: Any, limit: int = SENTENCE, depth: int = 4) -> Any:
+def sanitize_nested(value: Any, limit: int = MESSAGE_LENGTH, depth: int = 4) -> Any:
     """A JSON value with every text in it as :func:`shown` and every float with six digits; what is too deep becomes text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return rounded(value)
     if depth and isinstance(value, Mapping):
-        return {shown(key): plain_shown(item, limit, depth - 1) for key, item in list(value.items())[:100]}
+        return {sanitize(key): sanitize_nested(item, limit, depth - 1) for key, item in list(value.items())[:100]}
     if depth and isinstance(value, list | tuple):
-        return [plain_shown(item, limit, depth - 1) for item in value[:100]]
-    return shown(value, limit)
+        return [sanitize_nested(item, limit, depth - 1) for item in value[:100]]
+    return sanitize(value, limit)
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:
@@ -110,7 +110,7 @@ def markdown_text(value: Any) -> str:
     >>> markdown_text("a|b<c>_d_")
     'a\\\\|b&lt;c&gt;\\\\_d\\\\_'
     """
-    text = shown(value, SENTENCE).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = sanitize(value, MESSAGE_LENGTH).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]#|~!])", r"\\\1", text)
 
 
@@ -122,7 +122,8 @@ def latex_text(value: Any) -> str:
     """
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
     letters = (
-        f"\\{letter}" if letter in "&%$#_{}" else special.get(letter, letter) for letter in shown(value, SENTENCE)
+        f"\\{letter}" if letter in "&%$#_{}" else special.get(letter, letter)
+        for letter in sanitize(value, MESSAGE_LENGTH)
     )
     return "".join(letters)
 

@@ -41,7 +41,7 @@ def rank_weights(n: int) -> Array:
 
 def average(values: Any) -> Any:
     """Average accuracy, the paper's "Avg.", over the last axis: [..., k] to [...], a float for a vector."""
-    return _plain(_accuracies(values).mean(axis=-1))
+    return _native(_accuracies(values).mean(axis=-1))
 
 
 def three_max(values: Any) -> Any:
@@ -49,7 +49,7 @@ def three_max(values: Any) -> Any:
 
     Over the last axis, [..., k] to [...], a float for a vector; of one or two values it is their mean.
     """
-    return _plain(np.sort(_accuracies(values), axis=-1)[..., -3:].mean(axis=-1))
+    return _native(np.sort(_accuracies(values), axis=-1)[..., -3:].mean(axis=-1))
 
 
 def three_min(values: Any) -> Any:
@@ -57,7 +57,7 @@ def three_min(values: Any) -> Any:
 
     Over the last axis, [..., k] to [...], a float for a vector; of one or two values it is their mean.
     """
-    return _plain(np.sort(_accuracies(values), axis=-1)[..., :3].mean(axis=-1))
+    return _native(np.sort(_accuracies(values), axis=-1)[..., :3].mean(axis=-1))
 
 
 def weighted(values: Any, *, side: Side) -> Any:
@@ -83,7 +83,7 @@ def weighted(values: Any, *, side: Side) -> Any:
     """
     ascending = np.sort(_accuracies(values), axis=-1)
     ordered = ascending if _side(side) == "defense" else ascending[..., ::-1]
-    return _plain(ordered @ rank_weights(ordered.shape[-1]))
+    return _native(ordered @ rank_weights(ordered.shape[-1]))
 
 
 def summarise(values: Any, *, side: Side) -> dict[str, MeanStd]:
@@ -113,7 +113,7 @@ def summarise(values: Any, *, side: Side) -> dict[str, MeanStd]:
 def mean_std(values: Any) -> MeanStd:
     """Mean and population standard deviation (over n) along the first axis, [n, ...] to [...]; one value has std 0."""
     table = _accuracies(values)
-    return MeanStd(_plain(table.mean(axis=0)), _plain(table.std(axis=0)))
+    return MeanStd(_native(table.mean(axis=0)), _native(table.std(axis=0)))
 
 
 def confidence_interval(values: Any, *, level: float = 0.95) -> Interval:
@@ -134,6 +134,46 @@ def confidence_interval(values: Any, *, level: float = 0.95) -> Interval:
 
     centre = float(sample.mean())
     half = float(stdtrit(len(sample) - 1, (1 + level) / 2) * sample.std(ddof=1) / np.sqrt(len(sample)))
+    return Interval(centre, centre - half, centre + half)
+
+
+def crossed_interval(table: Any, *, level: float = 0.95) -> Interval:
+    r"""Two-sided interval of the mean of a table whose rows and columns are both drawn at random.
+
+    Trainings that meet the same edits share the luck of those edits. With the mean squares :math:`M_r` of rows, :math:`M_c` of
+    columns and :math:`M_e` of what is left, the variance of the mean of R x C values is :math:`(M_r + M_c - M_e) / RC`, with
+    Satterthwaite's degrees of freedom; it is not taken to be below :math:`M_r / RC`, that of independent rows.
+
+    Args:
+        table: Values of independent rows (trainings) under independent columns (edits), [R, C], both at least 2.
+
+    References:
+        Satterthwaite, *An Approximate Distribution of Estimates of Variance Components*, Biometrics Bulletin 1946.
+    """
+    values = np.asarray(table, dtype=float)
+    if values.ndim != 2 or min(values.shape) < 2:
+        raise DataError(f"a table of at least 2 x 2 values is needed, got shape {list(values.shape)}")
+    _sample(values.ravel(), level)
+    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
+
+    rows, columns = values.shape
+    centre = float(values.mean())
+    own, shared = values.mean(1), values.mean(0)
+    rest = values - own[:, None] - shared[None, :] + centre
+    squares = np.array(
+        [
+            columns * np.square(own - centre).sum() / (rows - 1),
+            rows * np.square(shared - centre).sum() / (columns - 1),
+            np.square(rest).sum() / ((rows - 1) * (columns - 1)),
+        ]
+    )
+    freedoms = np.array([rows - 1, columns - 1, (rows - 1) * (columns - 1)])
+    total = float(squares[0] + squares[1] - squares[2])
+    if total <= squares[0]:
+        total, freedom = float(squares[0]), float(rows - 1)
+    else:
+        freedom = max(1.0, total**2 / float((np.square(squares) / freedoms).sum()))
+    half = float(stdtrit(freedom, (1 + level) / 2) * np.sqrt(total / values.size))
     return Interval(centre, centre - half, centre + half)
 
 
@@ -205,6 +245,6 @@ def _side(side: Side) -> Side:
     return side
 
 
-def _plain(values: Any) -> Any:
+def _native(values: Any) -> Any:
     """A Python float instead of a numpy scalar, so that records stay plain JSON."""
     return float(values) if np.ndim(values) == 0 else values

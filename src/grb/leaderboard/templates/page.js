@@ -2,7 +2,6 @@
 (() => {
   const boards = JSON.parse(document.getElementById("data").textContent).boards;
   const STEPS = 17;
-  const SUMMARIES = ["weighted", "average", "3-min", "worst graph", "worst node", "white-box"];
   const STRENGTHS = ["weighted", "average", "3-max"];
   const METRICS = [
     ["accuracy", "accuracy (%)"],
@@ -11,8 +10,8 @@
     ["difference", "ours minus paper (points)"],
   ];
   // places of a cell's parts, as grb.leaderboard.data writes them
-  const [ATTACK, DEFENSE, MODE, WHITE, ACCURACY, CHANGED, DROP, PAPER, VALUES, SCORES, VICTIMS, EDITS, EXTRAS] =
-    Array.from({ length: 13 }, (_, place) => place);
+  const [ATTACK, DEFENSE, MODE, WHITE, ACCURACY, CHANGED, DROP, PAPER, VALUES, SCORES, VICTIMS, EDITS, EXTRAS, CLAIM, SIGNER] =
+    Array.from({ length: 15 }, (_, place) => place);
   const [MEAN, STD, LOW, HIGH, RUNS] = [0, 1, 2, 3, 4];
 
   const $ = (id) => document.getElementById(id);
@@ -29,6 +28,12 @@
       if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
     }
     made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+  function svg(tag, attributes, ...children) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [label, value] of Object.entries(attributes)) made.setAttribute(label, value);
+    made.append(...children);
     return made;
   }
   const name = (text) => el("bdi", { class: "name" }, text);
@@ -76,7 +81,7 @@
     const shown = [
       { key: "name", label: "defense", kind: "name" },
       { key: "rank", label: "rank", kind: "rank" },
-      { key: "s0", label: SUMMARIES[0], kind: "sum", place: 0 },
+      { key: "s0", label: board.summaries[0], kind: "sum", place: 0 },
     ];
     board.attacks.forEach((label, attack) => {
       if (!hidden[at].attacks.has(label)) shown.push({ key: "a" + attack, label, kind: "heat", attack, white: 0, cost: board.cost[state.mode][attack] });
@@ -84,9 +89,13 @@
     board.whiteBox.forEach((label, attack) => {
       if (!hidden[at].attacks.has(label + " (white-box)")) shown.push({ key: "w" + attack, label, note: "white-box", kind: "heat", attack, white: 1, cost: board.whiteCost[state.mode][attack] });
     });
-    SUMMARIES.forEach((label, place) => {
+    board.summaries.forEach((label, place) => {
       if (place && board.byDefense[state.mode].some((own) => own[place])) shown.push({ key: "s" + place, label, kind: "sum", place });
     });
+    if (board.claims.defenses[state.mode].some(Boolean)) {
+      shown.push({ key: "claimed", label: "claimed", kind: "claim", place: 0 }, { key: "found", label: "re-evaluated", kind: "claim", place: 1 });
+    }
+    shown.push({ key: "signer", label: "measured by", kind: "signer" });
     return shown;
   }
 
@@ -95,6 +104,11 @@
     if (column.kind === "rank") {
       const places = board.ranks[state.mode][defense];
       return places ? places[0] * 1000 + places[1] : null;
+    }
+    if (column.kind === "signer") return (board.measuredBy.defenses[state.mode][defense] || "").toLowerCase();
+    if (column.kind === "claim") {
+      const claim = board.claims.defenses[state.mode][defense];
+      return claim ? claim[column.place] : null;
     }
     const value = column.kind === "sum"
       ? board.byDefense[state.mode][defense][column.place]
@@ -168,6 +182,20 @@
     made.record = () => showMethod(board, defense);
     return made;
   }
+  // what was claimed, marked if it differs from what was measured by more than its interval
+  function claimText(claim, place) {
+    if (!claim || claim[place] === null) return "\u2013";
+    return fixed(claim[place]) + (place === 0 && claim[2] ? " \u26a0 differs" : "");
+  }
+  function claimCell(board, column, defense) {
+    const claim = board.claims.defenses[state.mode][defense];
+    const made = el("td", { class: claim ? "sum" : "none", role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" }, claimText(claim, column.place));
+    made.record = () => showMethod(board, defense);
+    return made;
+  }
+  function signerCell(board, defense) {
+    return el("td", { class: "text", role: "gridcell", tabindex: "-1" }, name(board.measuredBy.defenses[state.mode][defense] || "\u2013"));
+  }
   function rowOf(board, defense, domain, sums) {
     const flagged = board.flags.some((flag) => flag.defenses.includes(defense));
     const cells = columns.map((column) => {
@@ -184,6 +212,8 @@
         made.record = () => showMethod(board, defense);
         return made;
       }
+      if (column.kind === "claim") return claimCell(board, column, defense);
+      if (column.kind === "signer") return signerCell(board, defense);
       return column.kind === "sum" ? sumCell(board, column, defense, sums) : heatCell(board, column, defense, domain);
     });
     return { defense, element: el("tr", { role: "row" }, ...cells) };
@@ -268,7 +298,7 @@
 
   function sortBy(wanted) {
     const same = state.sort.key === wanted;
-    const rising = wanted === "name" || wanted === "rank";
+    const rising = wanted === "name" || wanted === "rank" || wanted === "signer";
     state.sort = { key: wanted, down: same ? !state.sort.down : !rising };
     order();
     remember();
@@ -401,6 +431,7 @@
     open(title,
       facts([
         ["accuracy", long(cell[ACCURACY], 0)],
+        ["claimed", cell[CLAIM] ? claimText(cell[CLAIM], 0) : null],
         ["paper", paper ? fixed(paper[0], 2) + " \u00b1" + fixed(paper[1], 2) + ", ours minus paper " + signed(cell[ACCURACY][MEAN] - paper[0], 2) : null],
         ["accuracy lost", cell[DROP] ? long(cell[DROP], -1) : null],
         ["predictions changed", clean ? null : long(cell[CHANGED], 0)],
@@ -415,7 +446,42 @@
       cell[SCORES].length ? el("h3", null, "Recompute it") : null,
       cell[SCORES].length ? el("p", { class: "soft" }, "STORE is the directory of the store that this page was built from.") : null,
       cell[SCORES].length ? command : null, cell[SCORES].length ? copy : null,
-      el("h3", null, "Runs"), runsTable(cell, edits, victims, choose));
+      el("h3", null, "Runs"), runsTable(cell, edits, victims, choose),
+      ...edits.flatMap((each, run) => (each.trials && each.trials.length ? trialsOf(each.trials, edits.length > 1 ? ", run " + (run + 1) : "") : [])));
+  }
+  // what the ensemble tried: a curve of the strongest so far over its cost, and a table
+  function trialsOf(trials, which) {
+    const head = ["trial", "level", "accuracy left", "CPU s", "forward", "backward", "error"];
+    const measured = (value) => typeof value === "number" && Number.isFinite(value);
+    const body = trials.map((trial) => el("tr", null, el("th", { scope: "row" }, name(words(trial.name))),
+      ...[trial.level, measured(trial.kept) ? fixed(trial.kept, 2) : "\u2013", measured(trial.cpu_seconds) ? trial.cpu_seconds.toPrecision(3) : "\u2013", trial.forward, trial.backward]
+        .map((value) => el("td", null, value === undefined ? "\u2013" : words(value))),
+      el("td", { class: "text" }, name(trial.error ? words(trial.error) : ""))));
+    return [el("h3", null, "Trials of the ensemble" + which), costCurve(trials.filter((trial) => measured(trial.cpu_seconds)), which),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "trials" + which }, el("table", { class: "trials" },
+        el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("span", { class: "plain" }, label))))),
+        el("tbody", null, ...body)))];
+  }
+  function costCurve(trials, which) {
+    const [wide, high, left, bottom, top] = [420, 170, 44, 36, 10];
+    let [spent, lowest] = [0, 1];
+    const points = [];
+    for (const trial of trials) {
+      spent += trial.cpu_seconds;
+      if (typeof trial.kept === "number") lowest = Math.min(lowest, trial.kept);
+      points.push([spent, lowest]);
+    }
+    if (!points.length || !(spent > 0)) return null;
+    const x = (seconds) => left + (seconds / spent) * (wide - left - 10);
+    const y = (share) => top + (1 - share) * (high - top - bottom);
+    const line = points.map(([seconds, share], at) => (at ? "H" + x(seconds).toFixed(1) + "V" : "M" + x(seconds).toFixed(1) + ",") + y(share).toFixed(1)).join("");
+    const text = (at, up, anchor, words) => svg("text", { x: at, y: up, "text-anchor": anchor }, words);
+    return svg("svg", { class: "curve", viewBox: "0 0 " + wide + " " + high, width: wide, height: high, role: "img",
+      "aria-label": "Accuracy left by the strongest trial so far over CPU seconds" + which + ": " + fixed(lowest) + " % after " + spent.toPrecision(3) + " s" },
+    ...[0, 0.5, 1].flatMap((share) => [svg("path", { class: "grid", d: "M" + left + "," + y(share) + "H" + (wide - 10) }), text(left - 5, y(share) + 4, "end", fixed(share, 0) + " %")]),
+    svg("path", { class: "line", d: line }),
+    text(left, high - bottom + 15, "start", "0"), text(wide - 10, high - bottom + 15, "end", spent.toPrecision(3)),
+    text((wide + left) / 2, high - 5, "middle", "CPU seconds"));
   }
   function runsTable(cell, edits, victims, choose) {
     const head = ["run", "accuracy", "victim's seed", "attack's seed", "CPU s", "score", "victim", "edit"];
@@ -434,8 +500,8 @@
   function showMethod(board, defense) {
     const card = (board.cards.defenses || {})[String(defense)] || [];
     const about = board.flags.filter((flag) => flag.defenses.includes(defense));
-    const used = SUMMARIES.map((_, place) => place).filter((place) => board.byDefense.some((mode) => mode[defense][place]));
-    const head = ["difficulty", "rank", ...used.map((place) => SUMMARIES[place])];
+    const used = board.summaries.map((_, place) => place).filter((place) => board.byDefense.some((mode) => mode[defense][place]));
+    const head = ["difficulty", "rank", ...used.map((place) => board.summaries[place])];
     const body = board.modes.map((mode, at) => {
       const places = board.ranks[at][defense];
       const rank = !places ? "\u2013" : places[0] === places[1] ? String(places[0]) : places[0] + "\u2013" + places[1];
@@ -459,19 +525,23 @@
 
   function drawAttacks(board) {
     $("attacks-title").replaceChildren(name("Attacks, " + board.title + ", " + board.modes[state.mode]));
-    const head = ["attack", ...STRENGTHS.map((label) => label + " accuracy"), "CPU s", "limits", "warning"];
-    const row = (label, values, cost, edit, flags) => el("tr", null, el("th", { scope: "row" }, name(label)),
+    const head = ["attack", ...STRENGTHS.map((label) => label + " accuracy"), "CPU s", "limits", "claimed", "re-evaluated", "measured by", "warning"];
+    const row = (label, values, cost, edit, flags, claim, signer) => el("tr", null, el("th", { scope: "row" }, name(label)),
       ...values.map((value) => el("td", value ? { "data-number": value[MEAN] } : { class: "none" }, value ? fixed(value[MEAN]) + " " + spread(value) : "\u2013")),
       el("td", cost === null ? { class: "none" } : { "data-number": cost }, cost === null ? "\u2013" : cost.toPrecision(3)),
       el("td", { class: "text" }, name(edit && edit.threat ? words(edit.threat) : "\u2013")),
+      ...[0, 1].map((place) => el("td", claim && claim[place] !== null ? { "data-number": claim[place] } : { class: "none" }, claimText(claim, place))),
+      el("td", { class: "text" }, name(signer || "\u2013")),
       el("td", { class: "text" }, flags.length ? "\u26a0 " : "", name(flags.map((flag) => flag.text).join(" "))));
     const first = (attack, white) => {
       const cell = board.cells.find((each) => each[ATTACK] === attack && each[WHITE] === white && each[MODE] === state.mode);
       return cell && cell[EDITS].length ? board.edits[cell[EDITS][0]] : null;
     };
     const body = board.attacks.map((label, attack) => row(label, board.byAttack[state.mode][attack], board.cost[state.mode][attack], first(attack, 0),
-      board.flags.filter((flag) => flag.attacks.includes(attack))));
-    const white = board.whiteBox.map((label, attack) => row(label + " (white-box)", [null, null, null], board.whiteCost[state.mode][attack], first(attack, 1), []));
+      board.flags.filter((flag) => flag.attacks.includes(attack)),
+      board.claims.attacks[state.mode][attack], board.measuredBy.attacks[state.mode][attack]));
+    const white = board.whiteBox.map((label, attack) => row(label + " (white-box)", [null, null, null], board.whiteCost[state.mode][attack], first(attack, 1), [], null,
+      distinct(board.cells.filter((cell) => cell[ATTACK] === attack && cell[WHITE] === 1 && cell[MODE] === state.mode).map((cell) => cell[SIGNER])).join(", ")));
     $("attacks").replaceChildren(
       el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("bdi", { class: "plain" }, label))))),
       el("tbody", null, ...body, ...white));
@@ -506,7 +576,7 @@
   // downloads
 
   const COLUMNS = ["dataset", "scenario", "recipe", "difficulty", "attack", "knowledge", "defense", "accuracy", "std", "low", "high", "runs", "changed",
-    "paper_accuracy", "paper_std", "attack_cpu_seconds"];
+    "paper_accuracy", "paper_std", "attack_cpu_seconds", "claimed", "re_evaluated", "claim_differs", "measured_by"];
   function tidy(board) {
     return board.cells.map((cell) => {
       const white = cell[WHITE] === 1;
@@ -515,7 +585,8 @@
       const cost = (white ? board.whiteCost : board.cost)[cell[MODE]][cell[ATTACK]];
       return [board.dataset, board.scenario, board.recipe, board.modes[cell[MODE]], (white ? board.whiteBox : board.attacks)[cell[ATTACK]],
         white ? "white-box" : clean ? "none" : "transfer", board.defenses[cell[DEFENSE]], mean, std, low, high, runs, cell[CHANGED][MEAN],
-        cell[PAPER] ? cell[PAPER][0] : null, cell[PAPER] ? cell[PAPER][1] : null, cost];
+        cell[PAPER] ? cell[PAPER][0] : null, cell[PAPER] ? cell[PAPER][1] : null, cost,
+        ...(cell[CLAIM] ? [cell[CLAIM][0], cell[CLAIM][1], cell[CLAIM][2] ? "yes" : "no"] : [null, null, null]), cell[SIGNER]];
     });
   }
   function csvCell(value) {
