@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -13,7 +14,7 @@ from grb.errors import DataError
 
 
 def write_atomic(path: str | os.PathLike[str], content: bytes | Callable[[IO[bytes]], object]) -> Path:
-    """Write a file beside its target, sync it, and rename it, so that no reader ever sees half of it.
+    """Write a file beside its target, sync it, rename it and sync the directory: no reader ever sees half of it.
 
     Args:
         path: The file; its directory is made if it is missing.
@@ -21,7 +22,7 @@ def write_atomic(path: str | os.PathLike[str], content: bytes | Callable[[IO[byt
     """
     path = Path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
     except OSError as error:
         raise _cannot_write(path, error) from None
@@ -37,12 +38,33 @@ def write_atomic(path: str | os.PathLike[str], content: bytes | Callable[[IO[byt
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
         os.replace(name, path)
+        sync_directory(path.parent)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise _cannot_write(path, error) from None
         raise
     return path
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory with its parents, so that none of them is lost when the machine stops."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_directory(each.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Write the names in a directory to the disk: a file whose name is lost is lost."""
+    if os.name == "nt":  # directories cannot be opened there
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some file systems sync no directories
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def size_of(path: Path) -> int:
@@ -54,4 +76,4 @@ def size_of(path: Path) -> int:
 
 
 def _cannot_write(path: Path, error: OSError) -> DataError:
-    return DataError(f"cannot write {path}: {error.strerror}; choose another place")
+    return DataError(f"cannot write {path}: {error.strerror}; choose another location")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from grb.pipeline import Limits, Store, Study, plan_study, run
-from pipeline.parts import recipe
+from pipeline.parts import copied, recipe
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +41,21 @@ def store(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Store:
     outcome = run(study.jobs.values(), made, limits=Limits(workers=0))
     assert outcome.complete and outcome.done == len(study.jobs)
     return made
+
+
+@pytest.fixture
+def own(store: Store, study: Study, tmp_path: Path) -> Store:
+    """A copy of :func:`store` with the record of its study, for a test that changes it."""
+    made = copied(store, tmp_path / "store")
+    record = study.record({})
+    assert record is not None
+    made.write(record)
+    return made
+
+
+@pytest.fixture(scope="session")
+def gone() -> int:
+    """The number of a process that has ended."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hypothesis import settings
 
 from grb.evaluator.board import CLEAN, Board
 from grb.evaluator.measurement import MethodInfo
-from grb.pipeline import Job, Recipe, Store, Study, build_board
+from grb.pipeline import DataRef, Job, Recipe, Record, Spec, Store, Study, build_board
 from grb.pipeline.recipe import parse_recipe
+from grb.pipeline.record import json_bytes
+from grb.pipeline.spec import digest
 
 TESTS = Path(__file__).parents[1]
 # values of many parts are slow to draw; `make stress` takes more of them
@@ -55,6 +59,35 @@ def copied(store: Store, path: Path) -> Store:
     """The same records elsewhere, for a test that spoils them."""
     shutil.copytree(store.path, path)
     return Store(path)
+
+
+def small_job(number: int = 0) -> Job:
+    return Job("fit", Spec("gcn"), DataRef("synth-tiny", "a" * 64), seed=number)
+
+
+def small_record(number: int = 0, **objects: dict[str, Any]) -> Record:
+    """A record that can be read, of a training that never happened."""
+    own = small_job(number)
+    return Record(own.key, own, {"parameters": 1, "val_score": 0.5}, objects, {"seconds": 0.1})
+
+
+def forge(store: Store, values: dict[str, Any]) -> str:
+    """Put values into a store as a record with a right key and checksum, past every check; its key."""
+    values = {name: value for name, value in values.items() if name != "sha256"}
+    key = values["key"] = digest(values["job"])
+    path = store.record_path(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(json_bytes({**values, "sha256": digest(values)}))
+    return key
+
+
+def claimed_by(store: Store, words: str, age: float = 0.0) -> Path:
+    """A claim of :func:`small_job` with these words in it, made some seconds ago."""
+    path = store.path / "claims" / small_job().key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(words)
+    os.utime(path, (time.time() - age, time.time() - age))
+    return path
 
 
 def of_kind(study: Study, *kinds: str) -> list[Job]:

@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,14 @@ import pytest
 from typer.testing import CliRunner
 
 from grb.cli.app import app
-from grb.errors import DataError
+from grb.errors import DataError, IntegrityError
 from grb.pipeline import Job, Limits, Outcome, Store, Study, plan_study, read_recipe, run
 from grb.pipeline import dask_executor as module
 from grb.pipeline.dask_executor import DaskExecutor
 from grb.pipeline.isolation import run_job_isolated
 from grb.pipeline.scheduler import Event, JobGraph, Scheduler
 from helpers import needs_grb_cora
-from pipeline.parts import BARE, bare, bits, of_kind, recipe
+from pipeline.parts import BARE, bare, bits, forge, of_kind, recipe
 
 distributed = pytest.importorskip("distributed", reason="needs dask: pip install distributed")
 
@@ -106,16 +108,72 @@ def test_a_parcel_is_checked_before_it_enters_the_store(study: Study, store: Sto
     parcel = module._pack(store, [job.key])
     (artefact,) = [name for name in parcel if name.startswith("objects/")]
     with pytest.raises(DataError, match="other bytes than its name says"):
-        module._unpack(Store(tmp_path / "a"), {**parcel, artefact: parcel[artefact] + b"x"})
+        module._unpack(Store(tmp_path / "a"), {**parcel, artefact: parcel[artefact] + b"x"}, [job.key])
     (record,) = [name for name in parcel if name.startswith("records/")]
     spoilt = parcel[record].replace(b'"result": {', b'"result": {"more": 1,')
     for place, changed in enumerate([{**parcel, record: spoilt}, {record: parcel[record]}]):
         own = Store(tmp_path / f"b{place}")
         with pytest.raises(Exception, match=r"damaged|changed|missing"):
-            module._unpack(own, changed)
+            module._unpack(own, changed, [job.key])
         assert not own.has(job.key)
-    with pytest.raises(DataError, match="is no key"):
-        module._unpack(Store(tmp_path / "c"), {"records/aa/../../../x.json": b"{}"})
+
+
+def test_only_the_records_that_were_asked_for_enter_the_store(study: Study, store: Store, tmp_path: Path) -> None:
+    """A worker that answers with more, with another record, or with none."""
+    asked, other = (job.key for job in of_kind(study, "attack")[:2])
+    own = Store(tmp_path / "store")
+    for parcel, words in (
+        (module._pack(store, [asked, other]), f"{other}.json' was sent, which nobody asked for"),
+        (module._pack(store, [other]), "which nobody asked for"),
+        ({"records/aa/../../../x.json": b"{}"}, "which nobody asked for"),
+        ({"claims/x": b""}, "which nobody asked for"),
+        ({}, f"record {asked[:12]} was not sent"),
+    ):
+        with pytest.raises(DataError, match=words):
+            module._unpack(own, parcel, [asked])
+        assert not list(own.keys())
+    module._unpack(own, module._pack(store, [asked]), [asked])
+    assert list(own.keys()) == [asked]
+
+
+def test_a_record_that_contradicts_its_inputs_does_not_enter(study: Study, store: Store, tmp_path: Path) -> None:
+    """A worker that improves the score that it was asked for, with a right checksum."""
+    job = next(job for job in of_kind(study, "score") if job.data.edits)
+    own = Store(tmp_path / "store")
+    module._unpack(own, module._pack(store, job.needs), job.needs)
+    values = store.read(job.key).to_dict()
+    next(iter(values["measurement"]["outcomes"].values()))["values"]["accuracy"] = 0.999
+    scratch = Store(tmp_path / "scratch")
+    forge(scratch, values)
+    with pytest.raises(IntegrityError, match="is not kept: its accuracy .* targets are correct"):
+        module._unpack(own, module._pack(scratch, [job.key]), [job.key])
+    assert not own.has(job.key)
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, bytes(64)])
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+def test_what_listens_but_is_no_scheduler_is_refused_within_seconds(
+    tmp_path: Path, scheme: str, answer: bytes | None
+) -> None:
+    """A port that nobody serves, a server that waits for us to speak, and servers that speak something else."""
+    open_connections = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while answer is not None:
+                connection, _ = listening.accept()
+                open_connections.append(connection)
+                connection.sendall(answer)
+
+    jobs = jobs_of("Idle")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        start = time.monotonic()
+        with pytest.raises(DataError, match="no Dask scheduler answers at") as refused:
+            run(jobs, Store(tmp_path / "store"), cluster=f"{scheme}://127.0.0.1:{listening.getsockname()[1]}")
+        assert time.monotonic() - start < 10 and "\n" not in str(refused.value)
+    for connection in open_connections:
+        connection.close()
 
 
 def test_kill_9_of_a_worker_costs_nothing(address: str, tmp_path: Path) -> None:
@@ -190,7 +248,7 @@ def test_a_plug_in_for_which_nobody_waits_any_more_is_ended(tmp_path: Path) -> N
     (job,) = jobs_of({"name": "Idle", "seconds": 300})
     own = Store(tmp_path / "store")
     claim = tmp_path / "claim that is gone"
-    outcome = run_job_isolated(str(own.path), job.plain(), None, limits=Limits(), wanted=claim.exists)
+    outcome = run_job_isolated(str(own.path), job.to_dict(), None, limits=Limits(), wanted=claim.exists)
     assert outcome.message == "nobody waits for it any more" and outcome.seconds < 60
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -16,15 +17,22 @@ from typing import Any
 
 import pytest
 
+import grb
 from grb.evaluator.measurement import pack_bits, unpack_bits
+from grb.graph import GraphEdit
 from grb.pipeline import DataRef, Job, Record, Spec, Store, Study
+from grb.pipeline.card import Card
 from grb.pipeline.derived import check_derived
 from grb.pipeline.outcome_checks import packed_bits
 from grb.pipeline.record import json_bytes
 from grb.pipeline.spec import digest
-from pipeline.parts import copied, of_kind
+from grb.pipeline.submission import add, check
+from grb.threat import Injection
+from pipeline.parts import copied, forge, of_kind
 
-FORGERIES = 500 if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else 120
+CARD = {"name": "mine", "kind": "attack", "dataset": "synth-tiny"}
+EMPTY = {"sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "bytes": 0, "suffix": ".npz"}
+FORGERIES = 500 if os.environ.get("HYPOTHESIS_PROFILE") == "stress" else 90
 # what nothing in a store says twice: who forges only this is found by computing again
 UNDERIVED = (
     "provenance",
@@ -36,6 +44,7 @@ UNDERIVED = (
     "result.best_epoch",
     "result.val_score",
     "result.stopped",
+    "result.passes",
     "result.history",
     "measurement.study",
     "invalid",
@@ -43,15 +52,6 @@ UNDERIVED = (
     "peak_megabytes",
     "result.recipe",
 )
-
-
-@pytest.fixture
-def own(store: Store, study: Study, tmp_path: Path) -> Store:
-    made = copied(store, tmp_path / "store")
-    record = study.record({})
-    assert record is not None
-    made.write(record)
-    return made
 
 
 def test_a_store_that_nobody_touched_has_no_contradictions(own: Store) -> None:
@@ -105,7 +105,10 @@ def attacked(study: Study) -> Job:
         (lambda values: values["measurement"]["dataset"].update(fingerprint="0" * 64), "dataset fingerprint"),
         (lambda values: values["measurement"]["dataset"].update(name="grb-cora"), "of the same kind says"),
         (lambda values: values["measurement"].update(attack=None), "attack"),
-        (lambda values: values["measurement"].update(metric="micro-f1"), "of the same kind says"),
+        (lambda values: values["measurement"].update(metric="micro-f1"), "it is ranked by micro-f1, but has none"),
+        (lambda values: values["measurement"]["attack"].update(preset="custom"), "its preset is custom"),
+        (lambda values: values["measurement"]["dataset"].update(task="graph"), "of the same kind says"),
+        (lambda values: values.update(objects={"edit": EMPTY}), "other bytes|holds none|is missing"),
         (lambda values: values["measurement"].update(objective="poisoning"), "objective"),
         (lambda values: values["measurement"].update(outcomes={}), "its job is of difficulty"),
         (lambda values: values.update(measurement=None), "this is not a measurement"),
@@ -119,7 +122,7 @@ def test_a_forged_score_is_found_by_reading(
     own: Store, study: Study, change: Callable[[dict[str, Any]], object], words: str
 ) -> None:
     found = forged(own, attacked(study).key, change)
-    assert any(words in sentence for sentence in found), found
+    assert any(re.search(words, sentence) for sentence in found), found
     assert all("\n" not in sentence and len(sentence) < 400 for sentence in found)
 
 
@@ -130,11 +133,30 @@ def test_a_forged_score_is_found_by_reading(
         ("attack", lambda values: values["result"].update(budget={}), "its budget of nodes is None"),
         ("attack", lambda values: values["result"].update(steps=-1), "steps"),
         ("attack", lambda values: values.update(objects={}), "holds an edit"),
+        ("attack", lambda values: values["result"].update(planned_steps=900), "its number of planned steps is 900"),
+        ("attack", lambda values: values["result"]["budget"].update(graphs=1.0), "its task is graph"),
+        ("attack", lambda values: values["result"]["budget"].update(graphs=1e9), "is of 1000000000.0 graphs"),
+        ("attack", lambda values: values["result"].update(card=CARD), "it has a card, but nobody submitted it"),
+        ("fit", lambda values: values["result"].update(title="gat+at"), "it calls itself 'gat+at', but is a training"),
+        ("fit", lambda values: values["result"].update(card=CARD), "it calls itself 'submitted', but is a training"),
         ("fit", lambda values: values["result"].update(parameters=10**9), "its weights have"),
         ("fit", lambda values: values["result"]["settings"].update(epochs=7), "its setting epochs is 7"),
         ("fit", lambda values: values["result"].update(best_epoch=10**6), "its best epoch is"),
         ("study", lambda values: values["result"]["parts"][0]["scores"].pop(), "study scores"),
         ("study", lambda values: values["result"].update(repeats=100), "repeats"),
+        ("study", lambda values: values["result"].update(surrogates=["gat"]), "surrogates"),
+        ("study", lambda values: values["result"].update(attack={"iterations": 900}), "attack iterations"),
+        ("study", lambda values: values["result"]["recipe"].update(attacks=["os:system", 1]), "not what a study gives"),
+        (
+            "study",
+            lambda values: values["result"].update(recipe={}, paper="grb-cora"),
+            "the paper's table of 'grb-cora'",
+        ),
+        (
+            "study",
+            lambda values: values["result"]["dataset"].update(name="grb-cora"),
+            "it calls its dataset 'grb-cora'",
+        ),
         ("study", lambda values: values["result"]["dataset"].update(synthetic=False), "of the same kind says"),
         ("study", lambda values: values["provenance"].update(cpu_seconds="long"), "cpu_seconds"),
     ],
@@ -162,9 +184,49 @@ def test_an_edit_beyond_its_limits_is_found_without_its_graph(own: Store, study:
     assert any("but its threat model allows 3" in sentence for sentence in found), found
 
 
+def test_a_study_has_one_set_of_limits_for_every_difficulty(own: Store, study: Study) -> None:
+    """An attack with more nodes than the others, whose records agree with one another and with its edit."""
+    score = attacked(study)
+    attack, values = own.read(score.data.edits[-1]), json.loads(own.read_bytes(score.key))
+    wide = replace(attack.job, extra={**attack.job.extra, "threat": {**attack.job.extra["threat"], "nodes": 900}})
+    own.write(replace(attack, key=wide.key, job=wide))
+    values["job"]["data"]["chain"] = [wide.key]
+    values["measurement"]["attack"]["threat"]["nodes"] = 900
+    values["measurement"]["attack"]["method"]["key"] = wide.key
+    values["measurement"]["attack"]["preset"] = "custom"
+    made = forge(own, values)
+    assert own.verify() == []
+    (info,) = [record for record in own.records() if record.job.kind == "study"]
+    told = json.loads(own.read_bytes(info.key))
+    scores = [made if key == score.key else key for key in told["result"]["parts"][0]["scores"]]
+    told["result"]["parts"][0]["scores"] = scores
+    told["job"]["spec"]["params"]["scores"] = digest(sorted(scores))
+    own.record_path(info.key).unlink()
+    forge(own, told)
+    (problem,) = own.verify()
+    assert "on one board, but their attacks have different limits" in problem.message
+
+
+def test_a_study_shows_the_card_of_the_submission(own: Store, study: Study, tmp_path: Path) -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    edit = GraphEdit(dataset.num_nodes).save(tmp_path / "edit.npz")
+    card = Card("mine", "attack", "synth-tiny", authors=("Ada",), unreliable="not yet")
+    add(own, check(edit, card, dataset, Injection.preset("synth-tiny", "full")))
+    key = next(record.key for record in own.records() if record.job.kind == "study")
+    for change, words in (
+        ({"authors": "Eve"}, "card authors is 'Eve'"),
+        ({"unreliable": "never"}, "card unreliable is 'never'"),
+        ({"reported": {"gcn": "high"}}, "a number is needed"),
+        ({"authors": 7}, "text is needed"),
+    ):
+        shown = {**card.displayed(), **change}
+        found = forged(own, key, lambda values, shown=shown: values["result"].update(cards={card.label: shown}))
+        assert any(words in sentence for sentence in found), found
+
+
 def test_what_only_a_dataset_or_a_run_tells_is_not_compared(own: Store, study: Study) -> None:
     """The name of the limits needs the data; which study asked first, and what the checks of a model found, need the run."""
-    flag = {"name": "zero-gradient", "sentence": "no gradient", "numbers": {}}
+    flag = {"name": "zero-gradient", "message": "no gradient", "numbers": {}}
     key = attacked(study).key
     assert own.read(key).measurement["attack"]["preset"]
     assert forged(own, key, lambda values: values["measurement"]["attack"].update(preset="")) == []
@@ -207,10 +269,10 @@ def test_a_perturbation_that_names_code_is_not_built(tmp_path: Path, study: Stud
 
 def test_one_record_can_be_checked_alone(own: Store, study: Study) -> None:
     record = own.read(attacked(study).key)
-    assert check_derived(record, own.read, own.find) == []
+    assert check_derived(record, own.read, {}) == []
     assert record.measurement is not None
     wrong = replace(record, measurement={**record.measurement, "threads": 99})
-    assert check_derived(wrong, own.read, own.find) == ["its threads is 99, but what it was made of says 1"]
+    assert check_derived(wrong, own.read, {}) == ["its threads is 99, but what it was made of says 1"]
 
 
 # random forgeries
@@ -241,7 +303,7 @@ def test_random_forgeries_show(own: Store, record_property: Callable[[str, objec
     """Any field of any record, with a new checksum: at least 99 % are found where a derived value contradicts."""
     rng, missed, derived = random.Random(7), Counter[str](), 0
     keys = list(own.keys())
-    for _ in range(FORGERIES):
+    while derived < FORGERIES:
         path = own.record_path(rng.choice(keys))
         before = path.read_bytes()
         values = json.loads(before)
@@ -259,6 +321,6 @@ def test_random_forgeries_show(own: Store, record_property: Callable[[str, objec
         if not own.verify():
             missed[f"{values['job']['kind']} {name}"] += 1
         path.write_bytes(before)
-    record_property("counted", f"{derived - missed.total()} of {derived} forged fields found: missed {dict(missed)}")
-    assert derived > FORGERIES / 3 and missed.total() <= 0.01 * derived, missed
+    record_property("counted", f"{derived - missed.total()} of {derived} forged stores found: missed {dict(missed)}")
+    assert missed.total() <= 0.01 * derived, missed
     shutil.rmtree(own.path)

@@ -18,7 +18,7 @@ import pytest
 from grb.errors import DataError
 from grb.pipeline import Limits, Store, Study, plan_study, run
 from grb.pipeline import store as store_module
-from grb.pipeline.store import STALE_SECONDS
+from grb.pipeline.unused import STALE_SECONDS
 from pipeline.parts import BARE, bits, recipe
 
 STRESS = os.environ.get("HYPOTHESIS_PROFILE") == "stress"

@@ -9,8 +9,9 @@ import pytest
 
 from grb.errors import DataError, IntegrityError
 from grb.pipeline import DataRef, Job, Record, Spec, Store, Study
-from grb.pipeline.gate import MAX_DEPTH, admit, check_model_params, check_schema, named_code, snapshot
-from pipeline.parts import of_kind
+from grb.pipeline.gate import admit, check_model_params, check_schema, named_code, snapshot
+from grb.pipeline.record import MAX_DEPTH
+from pipeline.parts import forge, of_kind
 
 
 def deep(levels: int) -> object:
@@ -35,7 +36,6 @@ def test_every_record_of_a_study_is_admitted(study: Study, store: Store) -> None
         (lambda record: replace(record, job=replace(record.job, device="/dev/sda")), "its device is"),
         (lambda record: replace(record, provenance={"cpu_seconds": float("nan")}), "cpu_seconds is nan"),
         (lambda record: replace(record, provenance={"seconds": "many"}), "seconds is many"),
-        (lambda record: replace(record, provenance={"x": deep(900)}), f"more than {MAX_DEPTH} deep"),
         (lambda record: replace(record, result={"other": 1}, measurement={"other": 1}), "this is not"),
         (lambda record: replace(record, result={}, measurement=None), "this is not"),
         (lambda record: replace(record, job=replace(record.job, data=DataRef("x" * 3000, "f"))), "3000 characters"),
@@ -46,6 +46,38 @@ def test_a_record_that_is_not_what_its_kind_holds_is_refused(study: Study, store
     with pytest.raises(IntegrityError, match=words) as refusal:
         check_schema(change(record))
     assert "\n" not in str(refusal.value) and record.key[:12] in str(refusal.value)
+
+
+def test_only_the_ensemble_may_aim_at_true_labels(study: Study, store: Store) -> None:
+    record = store.read(of_kind(study, "attack")[0].key)
+    aimed = replace(record.job, extra={**record.job.extra, "labels": "true"})
+    with pytest.raises(IntegrityError, match="aims at true labels, which is for the evaluator's ensemble alone"):
+        check_schema(replace(record, job=aimed))
+    assert check_schema(replace(record, job=replace(aimed, spec=Spec("auto"))))
+
+
+def test_a_record_that_is_nested_too_deep_or_too_large_is_neither_written_nor_read(
+    study: Study, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, own = store.read(of_kind(study, "fit")[0].key), Store(tmp_path / "store")
+    for changes in ({"x": deep(900)}, {"x": deep(MAX_DEPTH)}):
+        with pytest.raises(DataError, match=f"could not be read again: it is nested more than {MAX_DEPTH} deep"):
+            own.write(replace(record, objects={}, provenance=changes))
+        with pytest.raises(IntegrityError, match=rf"damaged \(it is nested more than {MAX_DEPTH} deep"):
+            own.read(forge(own, {**record.to_dict(), "provenance": changes}))
+    flat = {"format": 2, **record.to_dict(), "objects": {}, "provenance": {"x": [{}] * 100}}
+    assert own.read(forge(own, flat)).provenance["x"] == [{}] * 100
+    monkeypatch.setattr("grb.pipeline.record.MAX_VALUES", 90)
+    with pytest.raises(IntegrityError, match="or 90 values"):
+        own.read(record.key)
+
+
+def test_what_could_not_be_read_is_not_written(study: Study, store: Store, tmp_path: Path) -> None:
+    own = Store(tmp_path / "store")
+    record = store.read(of_kind(study, "score")[0].key)
+    with pytest.raises(IntegrityError, match="this is not a measurement"):
+        own.write(replace(record, measurement={"other": 1}))
+    assert not own.has(record.key)
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_a_store_has_the_board_without_the_recipe(done: tuple[Study, Store], mad
 
 def test_a_split_is_part_of_a_key_and_none_leaves_keys_as_they_were() -> None:
     plain, first, second = (Job("score", Spec("score"), DataRef("d", "f", split=split)) for split in (None, 0, 1))
-    assert len({plain.key, first.key, second.key}) == 3 and "split" not in plain.plain()["data"]
+    assert len({plain.key, first.key, second.key}) == 3 and "split" not in plain.to_dict()["data"]
     for job in (plain, first, second):
-        assert Job.from_plain(job.plain()) == job
+        assert Job.from_dict(job.to_dict()) == job
     assert first.data.with_edit("key").split == 0 and "split 0" in first.label
 
 

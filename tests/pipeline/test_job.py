@@ -47,8 +47,8 @@ OTHERS: dict[str, Any] = {
 @FEW
 @given(JOBS)
 def test_a_job_comes_back_from_its_plain_values_with_the_same_key(job: Job) -> None:
-    again = Job.from_plain(job.plain())
-    assert again.plain() == job.plain() and again.key == job.key
+    again = Job.from_dict(job.to_dict())
+    assert again.to_dict() == job.to_dict() and again.key == job.key
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -58,7 +58,7 @@ def test_every_field_is_part_of_the_key(name: str) -> None:
 
 def test_the_place_of_the_files_is_not_part_of_the_key() -> None:
     moved = replace(JOB, data=replace(JOB.data, data_dir="/elsewhere"))
-    assert moved.key == JOB.key and "/elsewhere" not in str(moved.plain())
+    assert moved.key == JOB.key and "/elsewhere" not in str(moved.to_dict())
 
 
 def test_the_key_of_a_known_job_never_changes() -> None:
@@ -74,16 +74,16 @@ def test_a_job_needs_its_inputs_and_the_edits_of_its_graph() -> None:
 @FEW
 @given(JOBS, st.data())
 def test_a_job_with_a_field_missing_or_of_another_kind_is_refused(job: Job, data: st.DataObject) -> None:
-    values = copy.deepcopy(job.plain())
+    values = copy.deepcopy(job.to_dict())
     name = data.draw(st.sampled_from(sorted(values)))
     if data.draw(st.booleans()):
         del values[name]
     else:
         values[name] = data.draw(st.none() | st.just([[]]) | st.just("?"))
-        if values[name] == job.plain()[name] or name in ("mode", "device"):
+        if values[name] == job.to_dict()[name] or name in ("mode", "device"):
             return  # any text may stand there; the key tells the difference
     try:
-        assert Job.from_plain(values).key != job.key
+        assert Job.from_dict(values).key != job.key
     except DataError as error:
         assert str(error).startswith("this is no job of format 1")
 
@@ -91,7 +91,7 @@ def test_a_job_with_a_field_missing_or_of_another_kind_is_refused(job: Job, data
 @pytest.mark.parametrize("values", [None, [], "job", {}, {"format": 2}, {"format": 1, "kind": "dance"}])
 def test_what_is_no_job_is_refused(values: Any) -> None:
     with pytest.raises(DataError, match="this is no job of format 1"):
-        Job.from_plain(values)
+        Job.from_dict(values)
 
 
 def test_a_message_says_who_asks_and_a_record_may_not() -> None:
@@ -99,4 +99,4 @@ def test_a_message_says_who_asks_and_a_record_may_not() -> None:
     again = Job.from_message(job.to_message(), title="a title", data_dir="/elsewhere")
     assert (again.study, again.title, again.data.data_dir, again.key) == ("mine", "a title", "/elsewhere", JOB.key)
     with pytest.raises(DataError, match="this is no job of format 1"):
-        Job.from_plain(job.to_message())
+        Job.from_dict(job.to_message())

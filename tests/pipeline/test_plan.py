@@ -378,5 +378,5 @@ def test_a_job_is_small(study: Study) -> None:
     """Engines carry values of a few kilobytes, never graphs or weights."""
     import pickle
 
-    assert max(len(pickle.dumps(job.plain())) for job in study.jobs.values()) < 4096
+    assert max(len(pickle.dumps(job.to_dict())) for job in study.jobs.values()) < 4096
     assert isinstance(next(iter(study.jobs.values())), Job)

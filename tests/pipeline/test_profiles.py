@@ -106,7 +106,7 @@ def test_what_a_key_depends_on() -> None:
 def test_a_perturbation_in_a_chain_survives_as_plain_values() -> None:
     data = DataRef("d", "f").with_edit("0" * 64).perturbed(Spec("frag-k1", {"compat": "gtaxogym"}))
     job = Job("profile", Spec("gcn"), data)
-    back = Job.from_plain(json.loads(json.dumps(job.plain())))
+    back = Job.from_dict(json.loads(json.dumps(job.to_dict())))
     assert back.key == job.key and back.data.chain == job.data.chain
     assert back.needs == ("0" * 64,) and back.data.perturbations == (Spec("frag-k1", {"compat": "gtaxogym"}),)
     assert "frag-k1(compat=gtaxogym)" in back.label

@@ -16,7 +16,7 @@ from grb.pipeline.board_flags import score_flags
 from grb.pipeline.recipe import recipe_from_dict
 from grb.pipeline.results import studies
 from made_boards import tiny_store
-from pipeline.parts import copied, planned, recipe
+from pipeline.parts import copied, forge, planned, recipe
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +153,10 @@ def test_a_damaged_record_is_not_swept_under_the_carpet(tiny: Store, quick: Stud
 
 def test_a_score_without_a_measurement_is_refused(tiny: Store, quick: Study, tmp_path: Path) -> None:
     spoilt = copied(tiny, tmp_path / "spoilt")
-    spoilt.write(replace(spoilt.read(quick.targets[0]), measurement=None))
-    with pytest.raises(DataError, match=f"score {quick.targets[0][:12]}: this is not a measurement .* run again"):
+    forge(spoilt, {**spoilt.read(quick.targets[0]).to_dict(), "measurement": None})
+    with pytest.raises(
+        IntegrityError, match=f"record {quick.targets[0][:12]} .* this is not a measurement .* run again"
+    ):
         boards(spoilt)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from grb.attack.build import build_attack
 from grb.defense import build_defense
 from grb.errors import DataError
-from grb.pipeline.spec import Spec, canonical_json, digest, plain
+from grb.pipeline.spec import Spec, canonical_json, digest, jsonable
 from pipeline.parts import FEW
 
 PLAIN = st.recursive(
@@ -45,7 +45,7 @@ def test_a_label_tells_two_specs_of_one_study_apart() -> None:
 @FEW
 @given(PLAIN)
 def test_plain_values_stay_as_they_are(value: Any) -> None:
-    assert plain(value) == value
+    assert jsonable(value) == value
     assert json.loads(canonical_json(value)) == value
 
 
@@ -62,13 +62,13 @@ def test_the_order_of_keys_does_not_count(value: dict[str, Any], random: Any) ->
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), [0.0, {"a": float("nan")}]])
 def test_numbers_without_a_value_are_refused(value: object) -> None:
     with pytest.raises(DataError, match="only finite numbers"):
-        plain(value)
+        jsonable(value)
 
 
 @pytest.mark.parametrize("value", [object(), torch.zeros(2), 3j, np.float32(1.0)])
 def test_what_has_no_plain_form_is_refused(value: object) -> None:
-    with pytest.raises(DataError, match="cannot be part of a job; use plain values"):
-        plain(value)
+    with pytest.raises(DataError, match="cannot be part of a job; use JSON values"):
+        jsonable(value)
 
 
 class Colour(enum.Enum):
@@ -91,37 +91,37 @@ class Method:
 
 def test_a_method_is_its_class_and_the_fields_that_differ_from_their_defaults() -> None:
     here = f"{__name__}:Method"
-    assert plain(Method(5)) == {"type": here, "steps": 5}
-    assert plain(Method(5, options={"a": 1}, sizes=(3,))) == {
+    assert jsonable(Method(5)) == {"type": here, "steps": 5}
+    assert jsonable(Method(5, options={"a": 1}, sizes=(3,))) == {
         "type": here,
         "steps": 5,
         "options": {"a": 1},
         "sizes": [3],
     }
-    assert plain(Method(5, rule=abs)) == {"type": here, "steps": 5, "rule": "builtins:abs"}
+    assert jsonable(Method(5, rule=abs)) == {"type": here, "steps": 5, "rule": "builtins:abs"}
 
 
 def test_what_is_for_the_user_alone_is_not_part_of_a_method() -> None:
-    assert plain(Method(5, on_step=print, device="cuda")) == plain(Method(5))  # type: ignore[arg-type]
+    assert jsonable(Method(5, on_step=print, device="cuda")) == jsonable(Method(5))  # type: ignore[arg-type]
 
 
 def test_tuples_sets_and_enums_become_lists_and_values() -> None:
-    assert plain((1, 2)) == [1, 2]
-    assert plain({"drop", "add"}) == plain(frozenset({"add", "drop"})) == ["add", "drop"]
-    assert plain(Colour.RED) == "red"
-    assert plain({1: start}) == {"1": f"{__name__}:start"}
+    assert jsonable((1, 2)) == [1, 2]
+    assert jsonable({"drop", "add"}) == jsonable(frozenset({"add", "drop"})) == ["add", "drop"]
+    assert jsonable(Colour.RED) == "red"
+    assert jsonable({1: start}) == {"1": f"{__name__}:start"}
 
 
 @pytest.mark.parametrize("name", ["rnd", "fgsm", "pgd", "speit", "tdgia"])
 def test_equal_attacks_are_equal_values_and_other_parameters_another(name: str) -> None:
-    assert plain(build_attack(name, "grb-cora")) == plain(build_attack(name, "grb-cora"))
+    assert jsonable(build_attack(name, "grb-cora")) == jsonable(build_attack(name, "grb-cora"))
     if name != "rnd":
-        assert plain(build_attack(name, "grb-cora", iterations=7)) != plain(build_attack(name, "grb-cora"))
-    canonical_json(plain(build_attack(name, "grb-cora")))
+        assert jsonable(build_attack(name, "grb-cora", iterations=7)) != jsonable(build_attack(name, "grb-cora"))
+    canonical_json(jsonable(build_attack(name, "grb-cora")))
 
 
 @pytest.mark.parametrize("name", ["gcn", "gcn+ln", "gat+at", "r-gcn", "gatguard"])
 def test_defenses_too(name: str) -> None:
-    values = {changes: plain(build_defense(name, "grb-cora", **dict(changes))) for changes in ((), (("lr", 0.5),))}
+    values = {changes: jsonable(build_defense(name, "grb-cora", **dict(changes))) for changes in ((), (("lr", 0.5),))}
     assert values[()] != values[(("lr", 0.5),)]
     canonical_json(values[()])

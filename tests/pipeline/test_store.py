@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,24 +20,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.pipeline import DataRef, Job, Record, Spec, Store
+from grb.pipeline import Record, Store
 from grb.pipeline import store as module
 from grb.pipeline.plan import Study
 from grb.pipeline.record import FORMAT, MAX_RECORD
 from grb.pipeline.spec import digest
-from grb.pipeline.store import EMPTY_SECONDS, STALE_SECONDS, Problem
-from pipeline.parts import FEW, copied
+from grb.pipeline.store import Problem
+from grb.pipeline.unused import EMPTY_SECONDS, STALE_SECONDS
+from pipeline.parts import FEW, claimed_by, copied
+from pipeline.parts import small_job as job
+from pipeline.parts import small_record as record
 
 HERE = socket.gethostname()
-
-
-def job(number: int = 0) -> Job:
-    return Job("score", Spec("score"), DataRef("synth-tiny", "a" * 64), seed=number)
-
-
-def record(number: int = 0, **objects: dict[str, Any]) -> Record:
-    own = job(number)
-    return Record(own.key, own, {"accuracy": {"full": 0.5}}, objects, {"seconds": 0.1})
 
 
 @pytest.fixture
@@ -47,12 +40,8 @@ def own(tmp_path: Path) -> Store:
 
 
 def unreadable(store: Store) -> list[Problem]:
-    """What is wrong with the files of a store, whose records here measure nothing."""
-    return [
-        problem
-        for problem in store.verify()
-        if "is not what grb writes: this is not a measurement" not in problem.message
-    ]
+    """What is wrong with the files of a store, whose records here are of trainings without weights."""
+    return [problem for problem in store.verify() if "a fit holds weights" not in problem.message]
 
 
 def files(store: Store) -> set[str]:
@@ -87,7 +76,7 @@ def test_a_field_that_no_record_has_is_refused(own: Store) -> None:
 
 def test_a_job_that_is_spelt_otherwise_is_another_job(own: Store) -> None:
     """Its key would be the hash of what is written, and not the key that the same job has when it is planned."""
-    job_values = {**job().plain(), "note": "mine"}
+    job_values = {**job().to_dict(), "note": "mine"}
     values = {**record().to_dict(), "job": job_values, "key": digest(job_values)}
     path = own.record_path(values["key"])
     path.parent.mkdir(parents=True)
@@ -226,8 +215,26 @@ def test_artefacts_are_kept_once_under_their_sha256(own: Store) -> None:
     before = path.stat().st_ino
     assert own.put(b"bytes", ".npz") == entry and path.stat().st_ino == before
     assert own.take(lambda path: path.write_bytes(b"bytes"), ".npz") == entry and path.stat().st_ino == before
-    assert own.find(record(edit=entry), "edit") == own.checked(record(edit=entry), "edit") == path
+    assert own.find(record(edit=entry), "edit") == path and own.load(record(edit=entry), "edit") == b"bytes"
     assert {name for name in files(own) if name != "store.json"} == {str(path.relative_to(own.path))}
+
+
+def test_what_was_checked_cannot_be_changed_any_more(own: Store) -> None:
+    own.write(record(0, edit=own.put(b"bytes", ".npz")))
+    with own.checked(own.read(job(0).key), "edit") as copy:
+        own.find(own.read(job(0).key), "edit").write_bytes(b"other")
+        assert copy.read_bytes() == b"bytes" and copy.suffix == ".npz"
+    assert not copy.exists()
+    with pytest.raises(IntegrityError, match="other bytes"), own.checked(own.read(job(0).key), "edit"):
+        pass
+
+
+def test_an_artefact_is_not_read_beyond_the_size_that_its_record_says(own: Store) -> None:
+    own.write(record(0, edit=own.put(b"bytes", ".npz")))
+    with own.find(own.read(job(0).key), "edit").open("wb") as stream:
+        stream.truncate(2**40)  # a hole, which would be read as zeros
+    with pytest.raises(IntegrityError, match="other bytes"):
+        own.load(own.read(job(0).key), "edit")
 
 
 def test_an_artefact_that_was_cut_off_is_written_again(own: Store) -> None:
@@ -262,7 +269,7 @@ def test_missing_and_changed_artefacts_are_found(own: Store) -> None:
     assert "has other bytes than its name says" in problems[job(0).key]
     assert "is missing" in problems[job(1).key]
     with pytest.raises(IntegrityError, match="other bytes"):
-        own.checked(own.read(job(0).key), "edit")
+        own.load(own.read(job(0).key), "edit")
     with pytest.raises(IntegrityError, match="has no artefact 'weights'"):
         own.find(own.read(job(0).key), "weights")
 
@@ -388,7 +395,7 @@ def test_many_writers_at_once_lose_nothing(own: Store) -> None:
                 if own.has(job(number).key) and not torn:
                     try:
                         found = own.read(job(number).key)
-                        own.checked(found, "edit")
+                        own.load(found, "edit")
                     except GRBError as error:
                         torn.append(str(error))
 
@@ -420,22 +427,6 @@ def test_a_failure_is_kept_until_the_job_is_done(own: Store) -> None:
 
 
 # claims
-
-
-def claimed_by(store: Store, words: str, age: float = 0.0) -> Path:
-    path = store.path / "claims" / job().key
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(words)
-    os.utime(path, (time.time() - age, time.time() - age))
-    return path
-
-
-@pytest.fixture(scope="module")
-def gone() -> int:
-    """The number of a process that has ended."""
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    return ended.pid
 
 
 def test_only_one_of_many_gets_a_claim(own: Store) -> None:
@@ -487,51 +478,6 @@ def test_a_renewed_claim_is_fresh(own: Store) -> None:
     claimed_by(own, "another-host 1", STALE_SECONDS + 10)
     own.renew([job().key, job(1).key])
     assert not own.claim(job().key)
-
-
-# garbage
-
-
-def test_garbage_is_what_no_record_names_and_nobody_may_still_be_writing(own: Store, gone: int) -> None:
-    kept = own.put(b"kept", ".npz")
-    own.write(record(0, edit=kept))
-    own.write_failure(job(2), "it failed", kind="DataError")
-    old = [
-        own.object_path(own.put(b"lost", ".safetensors")["sha256"], ".safetensors"),
-        own.path / "objects" / "ab.npz.part",
-        own.record_path(job().key).parent / ".half.json.part",
-        own.path / "failed" / ".half.json.part",
-    ]
-    for path in old[1:]:
-        path.write_text("half")
-    for path in old:
-        os.utime(path, (time.time() - STALE_SECONDS - 10,) * 2)
-    young = own.object_path(own.put(b"its record is on its way", ".npz")["sha256"], ".npz")
-    (own.path / "objects" / "cd.npz.part").write_text("half")
-    stale, live = claimed_by(own, f"{HERE} {gone}"), own.path / "claims" / job(1).key
-    live.write_text(f"{HERE} {os.getpid()}")
-    # an artefact that is named may be as old as it likes
-    os.utime(own.object_path(kept["sha256"], ".npz"), (0, 0))
-    assert set(own.garbage()) == {*old, stale}
-    assert young.exists() and live.exists()
-
-
-def test_an_old_artefact_that_is_put_again_is_new(own: Store) -> None:
-    """Its record may be on its way, so that it is no garbage any more."""
-    path = own.object_path(own.put(b"lost", ".npz")["sha256"], ".npz")
-    for again in (lambda: own.put(b"lost", ".npz"), lambda: own.take(lambda path: path.write_bytes(b"lost"), ".npz")):
-        os.utime(path, (0, 0))
-        assert own.garbage() == [path]
-        again()
-        assert own.garbage() == []
-
-
-def test_a_damaged_record_keeps_everything(own: Store) -> None:
-    """Nobody knows which artefacts it names."""
-    own.write(record(0, edit=own.put(b"x", ".npz")))
-    own.record_path(job().key).write_text("{torn")
-    with pytest.raises(IntegrityError, match="damaged"):
-        own.garbage()
 
 
 def test_a_crash_between_the_bytes_and_their_name_leaves_no_record(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:

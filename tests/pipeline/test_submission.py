@@ -266,7 +266,7 @@ def test_an_attack_joins_the_board_and_can_only_lower_scores(
                 old = before.by_defense[mode][defense][name]
                 assert value.mean <= old.mean if name.startswith("worst") else value == old
     told = " ".join(board.flags)
-    assert "is unreliable: made with old code" in told and "reports 99.0 % for gcn" in told
+    assert "is unreliable: made with old code" in told and "claims 99.0 % for gcn (full), but" in told
     assert board.meta["cards"]["mine (submitted)"]["authors"] == "A, B"
     own.write(whole.record({}))
     (found,) = boards(own, ["tiny"])  # whoever looks at the store later sees it too

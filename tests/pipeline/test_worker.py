@@ -17,12 +17,8 @@ from grb.evaluator.measurement import Measurement
 from grb.graph import GraphEdit
 from grb.model.base import predict
 from grb.pipeline import Job, Limits, Spec, Store, Study, plan_study, run
-from grb.pipeline.worker import (
-    TRACE,
-    LRUCache,
-    Worker,
-    _trace,
-)
+from grb.pipeline.attack_job import TRACE, trace
+from grb.pipeline.worker import LRUCache, Worker
 from grb.trainer.checkpoint import load_model
 from pipeline.parts import FEW, bare, bits, copied, of_kind
 
@@ -175,7 +171,7 @@ def test_the_values_used_last_are_kept() -> None:
 @FEW
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=200))
 def test_a_trace_is_short_and_finite_and_keeps_its_ends(values: list[float]) -> None:
-    shown = _trace(values)
+    shown = trace(values)
     assert len(shown) <= TRACE and all(map(math.isfinite, shown))
     if values and all(map(math.isfinite, values)):
         assert shown[0] == round(values[0], 6) and shown[-1] == round(values[-1], 6)

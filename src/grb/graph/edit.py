@@ -274,10 +274,10 @@ def owners(graph: Graph, edit: GraphEdit) -> Tensor:
         if not open_.shape[1]:
             break
         owner[open_[1]] = owner[open_[0]]
-    alone = (owner < 0).nonzero().flatten()
-    if len(alone):
+    isolated = (owner < 0).nonzero().flatten()
+    if len(isolated):
         raise DataError(
-            f"injected node {int(alone[0]) - graph.n} has no edge that leads to a graph of the collection; join it with one"
+            f"injected node {int(isolated[0]) - graph.n} has no edge that leads to a graph of the collection; join it with one"
         )
     crossing = owner[edit.add[0]] != owner[edit.add[1]]
     if crossing.any():

@@ -38,6 +38,8 @@ def read_npz(
     required: Iterable[str] = (),
     allowed: Iterable[str] | None = None,
     max_bytes: int = MAX_BYTES,
+    max_ratio: int = MAX_RATIO,
+    data: bytes | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """All arrays of an npz file, none of them an object array.
 
@@ -46,15 +48,17 @@ def read_npz(
         required: Names that must be present.
         allowed: If given, any other name is refused.
         max_bytes: Refuse a file whose arrays declare more than this in total.
+        max_ratio: Refuse a file whose arrays are so many times larger than it, beyond ``FREE_BYTES``.
+        data: Content of the file if it has been read already; the file itself is not opened then.
     """
     path = Path(path)
     required = list(required)
     try:
-        size_of(path)
-        with zipfile.ZipFile(path) as archive:
+        packed = size_of(path) if data is None else len(data)
+        with path.open("rb") if data is None else io.BytesIO(data) as stream, zipfile.ZipFile(stream) as archive:
             infos = archive.infolist()
-            _check_ends(path, archive)
-            _check_sizes(path, infos, max_bytes)
+            _check_ends(path, archive, stream)
+            _check_sizes(path, infos, packed, max_bytes, max_ratio)
             names = [info.filename.removesuffix(".npy") for info in infos]
             _check_names(path, names, required, allowed)
             return {name: _read_array(path, archive, info) for name, info in zip(names, infos, strict=True)}
@@ -67,28 +71,29 @@ def read_npz(
     except PermissionError:
         raise DataError(f"{path} cannot be read: permission denied") from None
     except zipfile.BadZipFile:
-        raise DataError(f"{path} is not an npz file ({_looks_like(path)}); get it again or check the path") from None
+        with path.open("rb") if data is None else io.BytesIO(data) as stream:
+            head = stream.read(512)
+        raise DataError(f"{path} is not an npz file ({_looks_like(head)}); get it again or check the path") from None
     except (EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error, struct.error) as error:
         raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
 
 
-def _check_ends(path: Path, archive: zipfile.ZipFile) -> None:
+def _check_ends(path: Path, archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
     """zipfile reads over bytes in front of and behind an archive; a file that carries any is not what was published."""
     start = min((info.header_offset for info in archive.infolist()), default=archive.start_dir)
-    with path.open("rb") as stream:
-        stream.seek(-_END_BYTES, os.SEEK_END)
-        tail = stream.read(4)
+    stream.seek(-_END_BYTES, os.SEEK_END)
+    tail = stream.read(4)
     if start != 0 or tail != b"PK\5\6":
         raise DataError(f"{path} has other bytes in front of or behind its arrays; get it again")
 
 
-def _check_sizes(path: Path, infos: list[zipfile.ZipInfo], max_bytes: int) -> None:
+def _check_sizes(path: Path, infos: list[zipfile.ZipInfo], size: int, max_bytes: int, max_ratio: int) -> None:
     total = sum(info.file_size for info in infos)
-    packed = min(sum(info.compress_size for info in infos), size_of(path))  # entries may claim the same bytes
+    packed = min(sum(info.compress_size for info in infos), size)  # entries may claim the same bytes
     if total > max_bytes:
         raise DataError(f"{path} declares {total} bytes, but at most {max_bytes} are read")
-    if total > FREE_BYTES and total > MAX_RATIO * max(packed, 1):
-        raise DataError(f"{path} expands {total // max(packed, 1)}-fold, but at most {MAX_RATIO}-fold is read")
+    if total > FREE_BYTES and total > max_ratio * max(packed, 1):
+        raise DataError(f"{path} expands {total // max(packed, 1)}-fold, but at most {max_ratio}-fold is read")
 
 
 def _check_names(path: Path, names: list[str], required: list[str], allowed: Iterable[str] | None) -> None:
@@ -160,9 +165,8 @@ def _check_shape(path: Path, info: zipfile.ZipInfo, shape: tuple[int, ...], dtyp
         )
 
 
-def _looks_like(path: Path) -> str:
-    with path.open("rb") as stream:
-        head = stream.read(512).lstrip().lower()
+def _looks_like(head: bytes) -> str:
+    head = head.lstrip().lower()
     if not head:
         return "it is empty"
     if head.startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):

@@ -24,7 +24,7 @@ from grb._version import __version__
 from grb.atomic import size_of, write_atomic
 from grb.errors import DataError, IntegrityError, require
 from grb.evaluator.board import Board
-from grb.pipeline.record import MAX_RECORD, is_key
+from grb.pipeline.record import MAX_RECORD, is_key, read_json, unseen_letter
 from grb.pipeline.store import Problem, Store
 
 FOLDER = "attestations"
@@ -185,7 +185,7 @@ def sign_store(store: Store, signer: Any, *, name: str) -> Signed:
         signer: What :func:`read_private_key` gave.
         name: Name of the signer as boards show it.
     """
-    if not (name.strip() == name and 0 < len(name) <= MAX_NAME and name.isprintable()):
+    if not (name.strip() == name and _is_readable(name)):
         raise DataError(f"the signer's name is {ascii(name)[:60]}, but 1 to {MAX_NAME} printable characters are needed")
     done = verify_attestations(store, [signer.public_key]).signers
     todo = [(key, record_sha256(store, key)) for key in store.keys() if key not in done]  # noqa: SIM118
@@ -212,6 +212,10 @@ def _signed(subjects: Mapping[str, str], signer: Any, name: str) -> bytes:
     envelope = _library("dsse").Envelope(payload, PAYLOAD, {})
     envelope.sign(signer)
     return (json.dumps(envelope.to_dict(), sort_keys=True) + "\n").encode()
+
+
+def _is_readable(name: str) -> bool:
+    return 0 < len(name) <= MAX_NAME and name.isprintable() and not unseen_letter(name)
 
 
 def record_sha256(store: Store, key: str) -> str:
@@ -245,10 +249,10 @@ def add_attestation(store: Store, data: bytes) -> Path:
 def read_envelope(data: bytes) -> tuple[dict[str, Any], Statement]:
     """Read an envelope and what it says, of which nothing is believed before its signature is checked."""
     try:
-        envelope = json.loads(data)
+        envelope = read_json(data)
         if envelope["payloadType"] != PAYLOAD or not isinstance(envelope["signatures"], list):
             raise ValueError("another type of payload")
-        values = json.loads(base64.b64decode(envelope["payload"], validate=True))
+        values = read_json(base64.b64decode(envelope["payload"], validate=True))
         if (values["_type"], values["predicateType"]) != (STATEMENT, PREDICATE):
             raise ValueError("another type of statement")
         subjects = {each["name"]: each["digest"]["sha256"] for each in values["subject"]}
@@ -256,7 +260,7 @@ def read_envelope(data: bytes) -> tuple[dict[str, Any], Statement]:
             raise ValueError("no records named by key and sha256")
         predicate = values["predicate"]
         about = [predicate[name] for name in ("signer", "time", "grb")]
-        if not all(isinstance(each, str) and 0 < len(each) <= MAX_NAME and each.isprintable() for each in about):
+        if not all(isinstance(each, str) and _is_readable(each) for each in about):
             raise ValueError("no signer, time or version")
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise IntegrityError(f"this is no attestation of grb ({' '.join(str(error).split())[:80]})") from None

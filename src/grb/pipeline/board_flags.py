@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from grb.evaluator.board import CLEAN, Board, Run
+from grb.evaluator.claims import Claim
 from grb.evaluator.score_checks import UNRANKED, check_scores
 from grb.pipeline.study import StudyInfo
 
 RANDOM = "rnd"
-# a reported accuracy may differ so much from the measured one
-REPORTED_TOLERANCE = 0.02
 
 
 def is_unranked(run: Run) -> bool:
@@ -25,7 +24,7 @@ def found_flags(runs: list[Run]) -> Iterator[str]:
     for run in runs:
         scores.setdefault(run.defense, set()).add(run.metadata["score"])
         for flag in run.metadata.get("flags", ()):
-            first.setdefault((run.defense, flag["name"]), (flag["sentence"], set()))[1].add(run.metadata["score"])
+            first.setdefault((run.defense, flag["name"]), (flag["message"], set()))[1].add(run.metadata["score"])
     for (defense, name), (sentence, keys) in first.items():
         where = "" if name not in UNRANKED else f"; without a rank, in {len(keys)} of {len(scores[defense])} scores"
         yield f"{defense}: {name}: {sentence}{where}"
@@ -42,18 +41,12 @@ def invalid_flags(runs: list[Run]) -> Iterator[str]:
         yield f"{defense} gives NaN for up to {run.metadata['nan']}{of} targets; they count as wrong"
 
 
-def card_flags(info: StudyInfo, board: Board) -> Iterator[str]:
-    """What the cards of submissions admit, and what they report that was not found here."""
+def card_flags(info: StudyInfo, claims: tuple[Claim, ...]) -> Iterator[str]:
+    """What the cards of submissions admit, and what they claim that was not found here."""
     for label, card in info.cards.items():
         if card.get("unreliable"):
             yield f"{label} is unreliable: {str(card['unreliable'])[:200]}"
-        reported = card.get("reported", {})
-        for other, fraction in reported.items() if isinstance(reported, Mapping) else ():
-            attack, defense = (label, other) if card.get("kind") == "attack" else (other, label)
-            cell = board.cell(attack, defense, str(card.get("mode", "full")))
-            if cell is not None and abs(cell.score.mean - fraction) > REPORTED_TOLERANCE:
-                found = 100 * cell.score.mean
-                yield f"{label} reports {100 * fraction:.1f} % for {other[:60]}, but {found:.1f} % was found"
+    yield from (claim.message() for claim in claims if claim.differs)
 
 
 def score_flags(board: Board, targets: Mapping[str, int]) -> Iterator[str]:

@@ -17,7 +17,9 @@ from grb.errors import DataError, IntegrityError
 from grb.graph.files import FREE_BYTES, MAX_RATIO
 from grb.pipeline import gate
 from grb.pipeline.attestation import add_attestation, attestations, read_envelope
+from grb.pipeline.derived import DerivedChecks
 from grb.pipeline.entry import entry_identity, record_name
+from grb.pipeline.job import KINDS
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
@@ -27,6 +29,11 @@ _NAME = re.compile(
     r"|attestations/[0-9a-f]{64}\.json"
 )
 MAX_BYTES = 16 * 2**30
+# records of ours are deflated to a third, edits and weights are almost as large as before
+MAX_JSON_RATIO, FREE_JSON = 20, 2**20
+# how an entry of a zip file's directory begins; with its name and content it takes more than so many bytes
+_ENTRY = b"PK\1\2"
+FREE_ENTRIES, ENTRY_BYTES = 1000, 256
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -53,11 +60,10 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
                 record = store.read(key)
                 _add(archive, f"records/{key[:2]}/{key}.json", store.record_path(key).read_bytes())
                 for name in record.objects:
-                    source = store.checked(record, name)
-                    inside = source.relative_to(store.path).as_posix()
+                    inside = store.find(record, name).relative_to(store.path).as_posix()
                     if inside not in written:
                         written.add(inside)
-                        _add(archive, inside, source.read_bytes())
+                        _add(archive, inside, store.load(record, name))
             for name, data in attestations(store):
                 if read_envelope(data)[1].subjects.keys() <= set(chosen):  # never without the records it vouches for
                     _add(archive, f"attestations/{name}.json", data)
@@ -102,10 +108,11 @@ def merge(
     trust_code: bool = False,
     on_note: Callable[[str], object] = lambda note: None,
 ) -> int:
-    """Copy records, artefacts and attestations that the target lacks, artefacts first; verify the source before.
+    """Copy records, artefacts and attestations that the target lacks, artefacts first, after the source was verified.
 
-    Nothing is copied if the two contradict each other: the same job with other results, or submissions that readers could not
-    distinguish. Records that differ only in what clocks say are kept as the target has them.
+    Nothing is copied if :meth:`grb.pipeline.store.Store.verify` finds a problem in the source, or if the two contradict each
+    other: the same job with other results, or submissions that readers could not distinguish. Records that differ only in what
+    clocks say are kept as the target has them.
 
     Args:
         source: The store to copy from.
@@ -118,14 +125,20 @@ def merge(
         Number of records that were copied.
     """
     chosen = _chosen(source, keys)
-    fresh: list[str] = []
+    kinds: dict[str, int] = {}
+    wanted = {key for key in chosen if not target.has(key)}
+
+    def admit(record: Record) -> None:
+        if record.key in wanted:
+            gate.admit(record, trust_code=trust_code)
+            kinds[record.key] = KINDS.index(record.job.kind)
+
+    if problems := source.verify(on_record=admit):
+        raise IntegrityError(f"{source.path} is not copied: {problems[0].message} ({len(problems)} problems)")
     kept: set[str] = set()
     conflicts = list(_name_conflicts(source, target, chosen))
     for key in chosen:
-        if not target.has(key):
-            gate.admit(source.read(key), trust_code=trust_code)  # all of them before the first is copied
-            fresh.append(key)
-        elif source.read_bytes(key) != target.read_bytes(key):
+        if key not in wanted and source.read_bytes(key) != target.read_bytes(key):
             kept.add(key)
             if (difference := _conflict(source.read(key), target.read(key))) is not None:
                 conflicts.append(f"record {key[:12]} {difference}")
@@ -137,11 +150,14 @@ def merge(
             f"{len(conflicts)} records contradict those of {target.path}: {listed}; nothing was copied, "
             "`grb store verify --record KEY` on either side shows which is right"
         )
-    for key in fresh:
+    checks = DerivedChecks(target.read)
+    for key in sorted(
+        kinds, key=kinds.__getitem__
+    ):  # inputs first; and once more, because files may have been changed since
         record = source.read(key)
         for name, entry in record.objects.items():
-            target.put(source.find(record, name).read_bytes(), entry["suffix"])
-        target.receive(key, source.read_bytes(key), trust_code=trust_code)
+            target.put(source.load(record, name), entry["suffix"])
+        target.receive(key, source.read_bytes(key), trust_code=trust_code, checks=checks)
     if kept:
         on_note(f"{len(kept)} records were measured on both sides with equal results; those of {target.path} are kept")
     for name, data in attestations(source):
@@ -152,7 +168,7 @@ def merge(
             add_attestation(target, data)
         else:
             on_note(f"attestation {name[:12]} is left out, because some of its records were measured here too")
-    return len(fresh)
+    return len(kinds)
 
 
 # conflicts that a refusal names
@@ -194,23 +210,11 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 def _unpack(path: Path, target: Path) -> None:
     try:
         packed = size_of(path)
+        _check_count(path, packed)
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
-            bad = next((info.filename for info in infos if not _NAME.fullmatch(info.filename)), None)
-            if bad is not None:
-                raise DataError(f"{path} holds '{bad[:80]}', which does not belong into a bundle")
-            if len({info.filename for info in infos}) != len(infos):
-                raise DataError(f"{path} holds a file twice; get it again")
-            total = sum(info.file_size for info in infos)
-            if total > MAX_BYTES or (total > FREE_BYTES and total > MAX_RATIO * packed):
-                raise DataError(
-                    f"{path} expands from {packed} to {total} bytes, but at most {MAX_RATIO}-fold and {MAX_BYTES} are unpacked"
-                )
+            _check_entries(path, packed, infos)
             for info in infos:
-                if info.filename.endswith(".json") and info.file_size > MAX_RECORD:
-                    raise DataError(
-                        f"{path} holds a record of {info.file_size} bytes, but at most {MAX_RECORD} are read"
-                    )
                 destination = target / info.filename
                 destination.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(info) as stream, destination.open("wb") as out:
@@ -224,3 +228,38 @@ def _unpack(path: Path, target: Path) -> None:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a readable bundle ({str(error)[:80]}); get it again") from None
+
+
+def _check_count(path: Path, packed: int) -> None:
+    """Refuse a bundle of very many very small files before its directory is read: every entry takes a kilobyte of memory."""
+    count, end = 0, b""
+    with path.open("rb") as stream:
+        while block := stream.read(2**20):
+            count += (end + block).count(_ENTRY)
+            end = block[1 - len(_ENTRY) :]
+    if count > FREE_ENTRIES + packed // ENTRY_BYTES:
+        raise DataError(f"{path} holds {count} files in {packed} bytes, which no bundle of grb does")
+
+
+def _check_entries(path: Path, packed: int, infos: list[zipfile.ZipInfo]) -> None:
+    """Refuse names that lead elsewhere, and sizes that no bundle of grb has."""
+    bad = next((info.filename for info in infos if not _NAME.fullmatch(info.filename)), None)
+    if bad is not None:
+        raise DataError(f"{path} holds '{bad[:80]}', which does not belong into a bundle")
+    if len({info.filename for info in infos}) != len(infos):
+        raise DataError(f"{path} holds a file twice; get it again")
+    total = sum(info.file_size for info in infos)
+    if total > MAX_BYTES or (total > FREE_BYTES and total > MAX_RATIO * packed):
+        raise DataError(
+            f"{path} expands from {packed} to {total} bytes, but at most {MAX_RATIO}-fold and {MAX_BYTES} are unpacked"
+        )
+    for info in infos:
+        if not info.filename.endswith(".json"):
+            continue
+        if info.file_size > MAX_RECORD:
+            raise DataError(f"{path} holds a record of {info.file_size} bytes, but at most {MAX_RECORD} are read")
+        if info.file_size > max(FREE_JSON, MAX_JSON_RATIO * info.compress_size):
+            raise DataError(
+                f"{path} holds a record that expands from {info.compress_size} to {info.file_size} bytes, but at most "
+                f"{MAX_JSON_RATIO}-fold is read"
+            )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -14,6 +13,7 @@ from grb.dataset.registry import DIFFICULTIES
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import submission_label
 from grb.pipeline.recipe import SCENARIOS
+from grb.pipeline.record import unseen_letter
 from grb.pipeline.safe_yaml import parse_mapping, read_text
 
 # short enough to be read before anything is known about it
@@ -27,8 +27,6 @@ _NAMES = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9](?: ?[A-Za-z0-9._+-])*")
 _DATASETS = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # may have lines
 _PROSE = ("about", "unreliable")
-# control, format, surrogates, and ends of lines: what no reader sees
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,9 @@ class Card:
         about: What it does.
         knowledge: What an attack used: ``white-box``, ``transfer`` or ``none``.
         cost: What it took, e.g. ``cpu_seconds``.
-        reported: Accuracy as its authors found it: by defense of an attack, by attack of a defense.
+        reported: The metric that ranks as its authors found it, shown as claimed beside what is measured: by defense of an
+            attack, by attack of a defense (``none`` for the clean graph); a fraction for ``mode``, or, of a defense, fractions
+            by difficulty.
         unreliable: Why nobody should rely on it; empty if there is nothing to say.
     """
 
@@ -60,7 +60,7 @@ class Card:
     about: str = ""
     knowledge: Literal["white-box", "transfer", "none"] = "transfer"
     cost: Mapping[str, float] = field(default_factory=dict)
-    reported: Mapping[str, float] = field(default_factory=dict)
+    reported: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
     unreliable: str = ""
 
     def __post_init__(self) -> None:
@@ -84,16 +84,14 @@ class Card:
         for name, value in self.cost.items():
             if value < 0:
                 raise DataError(f"the card's cost {short(name)} is {value}, but must not be negative")
-        for share in self.reported.values():
-            if not 0 <= share <= 1:
-                raise DataError(f"the card reports an accuracy of {share}, but a share from 0 to 1 is needed")
+        _check_reported(self)
 
     @property
     def label(self) -> str:
         """Never the name of a method of ours."""
         return submission_label(self.name)
 
-    def shown(self) -> dict[str, Any]:
+    def displayed(self) -> dict[str, Any]:
         """What a board tells of it."""
         values = {name: value for name, value in asdict(self).items() if value not in ("", (), {})}
         return {**values, **({"authors": ", ".join(self.authors)} if self.authors else {})}
@@ -110,7 +108,7 @@ def parse_card(text: str) -> Card:
 
 
 def card_from(values: Any) -> Card:
-    """A card from plain values, of which nothing is believed."""
+    """A card from JSON values, of which nothing is believed."""
     if not isinstance(values, Mapping):
         raise DataError(f"the card must be a mapping of keys to values, got {type(values).__name__}")
     known = [each.name for each in fields(Card)]
@@ -127,23 +125,45 @@ def card_from(values: Any) -> Card:
 def _value(key: str, value: Any) -> Any:
     """One value of a card, of the type that its key asks for."""
     if key in ("cost", "reported"):
-        if not isinstance(value, Mapping):
-            raise DataError(f"the card's {key} is {short(value)}, but a mapping of names to numbers is needed")
-        found = {}
-        for name, number in value.items():
-            if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
-                raise DataError(f"the card's {key} of {short(name)} is {short(number)}, but a number is needed")
-            if abs(number) > MAX_COST:  # before it is a float, which holds no more than 309 digits
-                raise DataError(
-                    f"the card's {key} of {short(name)} is {short(number)}, but at most {MAX_COST:g} is read"
-                )
-            found[_text(f"a name in the card's {key}", name)[:80]] = float(number)
-        return found
+        return _numbers(key, value, nested=key == "reported")
     if key == "authors":
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise DataError(f"the card's authors are {short(value)}, but a list of names is needed")
         return tuple(_text("an author on the card", name)[:200] for name in value)
     return _text(f"the card's {key}", value, allowed="\n\t" if key in _PROSE else "")
+
+
+def _numbers(key: str, value: Any, *, nested: bool) -> dict[str, Any]:
+    """Numbers by name; if ``nested``, mappings of numbers among them."""
+    if not isinstance(value, Mapping):
+        raise DataError(f"the card's {key} is {short(value)}, but a mapping of names to numbers is needed")
+    found: dict[str, Any] = {}
+    for name, number in value.items():
+        own = _text(f"a name in the card's {key}", name)[:80]
+        if nested and isinstance(number, Mapping):
+            found[own] = _numbers(f"{key} of {short(name)}", number, nested=False)
+            continue
+        if isinstance(number, bool) or not isinstance(number, int | float) or number != number:
+            raise DataError(f"the card's {key} of {short(name)} is {short(number)}, but a number is needed")
+        if abs(number) > MAX_COST:  # before it is a float, which holds no more than 309 digits
+            raise DataError(f"the card's {key} of {short(name)} is {short(number)}, but at most {MAX_COST:g} is read")
+        found[own] = float(number)
+    return found
+
+
+def _check_reported(card: Card) -> None:
+    """Refuse claims that are no fractions, or of targets that the entry does not have."""
+    for name, value in card.reported.items():
+        values = value if isinstance(value, Mapping) else {card.mode: value}
+        for mode, fraction in values.items():
+            if mode not in DIFFICULTIES or (card.kind == "attack" and mode != card.mode):
+                allowed = card.mode if card.kind == "attack" else ", ".join(DIFFICULTIES)
+                raise DataError(
+                    f"the card's reported of {short(name)} is for {short(mode)}, but a difficulty of this entry is needed: "
+                    f"{allowed}"
+                )
+            if not 0 <= fraction <= 1:
+                raise DataError(f"the card reports an accuracy of {fraction}, but a share from 0 to 1 is needed")
 
 
 def _text(what: str, value: Any, *, allowed: str = "") -> str:
@@ -152,9 +172,8 @@ def _text(what: str, value: Any, *, allowed: str = "") -> str:
         raise DataError(f"{what} is {short(value)}, but text is needed")
     if len(value) > MAX_TEXT:
         raise DataError(f"{what} has {len(value)} characters, but at most {MAX_TEXT} printable ones are read")
-    for letter in value:
-        if letter not in allowed and unicodedata.category(letter) in _UNSEEN:
-            raise DataError(f"{what} has the character U+{ord(letter):04X}, but only printable ones are read")
+    if letter := unseen_letter(value, allowed=allowed):
+        raise DataError(f"{what} has the character {letter}, but only printable ones are read")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import re
@@ -10,7 +11,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +30,8 @@ from grb.pipeline.worker_main import JobOutcome, error_message, new_worker, run_
 _LOCAL = re.compile(r"local(?::([1-9][0-9]{0,3}))?")
 # jobs in flight per thread of the cluster, so that none waits for us
 PREFETCH, SHORT_PREFETCH = 2, 8
-# seconds that a first worker may take to appear
+# seconds that a scheduler may take to answer, and a first worker to appear
+CONNECT_TIMEOUT = 5.0
 WORKER_TIMEOUT = 60.0
 # files of a store by their path inside it
 Parcel = dict[str, bytes]
@@ -90,7 +93,7 @@ class DaskExecutor:
             )
         try:
             self._connect(local)
-        except (OSError, ValueError, RuntimeError, TimeoutError, ImportError) as error:
+        except Exception as error:  # the library has several errors for bytes that anybody may have sent
             self._end()
             raise DataError(
                 f"no Dask scheduler answers at '{self.address}' ({error_message(error)[:80]}); start one with "
@@ -115,7 +118,17 @@ class DaskExecutor:
                 silence_logs=50,
                 memory_limit=0,
             )
+        else:
+            with ThreadPoolExecutor(1) as thread:  # this one may have a loop of its own, as in a notebook
+                thread.submit(asyncio.run, self._shake_hands()).result()
         self.client = self.distributed.Client(self.own or self.address, timeout=10, set_as_default=False)
+
+    async def _shake_hands(self) -> None:
+        """Try the address once: the client itself would wait forever for a server that listens and never answers."""
+        arguments = self.distributed.Security().get_connection_args("client")
+        answered = self.distributed.comm.connect(self.address, timeout=CONNECT_TIMEOUT, **arguments)
+        comm = await asyncio.wait_for(answered, CONNECT_TIMEOUT)
+        await comm.close()
 
     def _check_workers(self) -> None:
         """Wait for a worker, and see that all of them can do the jobs."""
@@ -228,7 +241,7 @@ class DaskExecutor:
             return None
         if parcel is not None and not outcome.message:
             try:
-                _unpack(self.store, parcel)
+                _unpack(self.store, parcel, {task})
             except Exception as error:
                 outcome = JobOutcome(outcome.seconds, error_message(error), type(error).__name__)
         with suppress(OSError):
@@ -270,10 +283,11 @@ def _run_task(
     if not shared and parcel is None:
         return None, None
     worker = _worker_of(context.store if shared else str(_scratch(context.token)))
+    job = Job.from_message(values)
     if not shared:
         assert parcel is not None
-        _unpack(worker.store, parcel)
-    key = Job.from_message(values).key
+        _unpack(worker.store, parcel, job.needs)
+    key = job.key
     with suppress(OSError):
         if cause := _mark(worker.store, context, key).read_text():
             return JobOutcome(0.0, cause, "limit"), None
@@ -342,12 +356,28 @@ def _pack(store: Store, keys: Iterable[str]) -> Parcel:
     return parcel
 
 
-def _unpack(store: Store, parcel: Parcel) -> None:
-    """Receive a parcel, artefacts first; every byte is checked against its name."""
-    for name, data in sorted(parcel.items()):
-        path = Path(name)
-        if path.parts[0] == "objects":
+def _unpack(store: Store, parcel: Parcel, keys: Collection[str]) -> None:
+    """Receive a parcel, artefacts first: every byte is checked against its name, every record against what was asked for.
+
+    Args:
+        store: The store that gets the records.
+        parcel: What was sent.
+        keys: Keys of the jobs whose records are expected; a record of any other job is refused.
+    """
+    expected = {f"records/{key[:2]}/{key}.json": key for key in keys}
+    records = {name: data for name, data in parcel.items() if not name.startswith("objects/")}
+    for name in records:
+        if name not in expected:
+            raise DataError(f"'{name[:90]}' was sent, which nobody asked for; its worker is not one of grb")
+    for name, data in parcel.items():
+        if name not in records:
+            path = Path(name)
             if store.put(data, path.suffix)["sha256"] != path.stem:
                 raise DataError(f"{path.name[:80]} came with other bytes than its name says")
-        elif not store.has(path.stem):
-            store.receive(path.stem, data, trust_code=True)  # of jobs that were planned here
+    for name, data in records.items():
+        if not store.has(expected[name]):
+            # its key is the sha256 of a job that was planned here, so it names no other code than that one
+            store.receive(expected[name], data, trust_code=True)
+    missing = next((key for key in keys if not store.has(key)), None)
+    if missing is not None:
+        raise DataError(f"record {missing[:12]} was not sent; its worker is not one of grb")

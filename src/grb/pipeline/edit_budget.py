@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,25 +14,36 @@ from grb.threat import Injection, Modification, Threat, threat_from_dict
 
 Array = np.ndarray[Any, Any]
 MAX_EDIT_BYTES = 2**31
+# an edit of more than 64 MB may expand by so much: with what is counted beside it, less than ten times its file
+MAX_EDIT_RATIO = 4
+MAX_META = 2**20
+ARRAYS = ("add", "drop", "new_x", "set_ids", "set_x", "meta")
 
 
-def check_edit(path: Path, threat: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def check_edit(
+    name: object, data: bytes, threat: Mapping[str, Any], said: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """Count what an edit uses, compare it with what a record says and with the limits that need no graph.
 
     Args:
-        path: File of the edit.
+        name: What to call the edit in a refusal.
+        data: Content of its file.
         threat: Threat model of the attack as plain values.
         said: Budget that the record says was used.
 
     Returns:
         What the file says about itself, and one sentence for every contradiction.
     """
-    arrays = read_npz(path, required=("add", "drop", "new_x", "set_ids", "set_x", "meta"), max_bytes=MAX_EDIT_BYTES)
+    arrays = read_npz(
+        str(name), required=ARRAYS, allowed=ARRAYS, max_bytes=MAX_EDIT_BYTES, max_ratio=MAX_EDIT_RATIO, data=data
+    )
     try:
+        if arrays["meta"].nbytes > MAX_META:
+            raise ValueError(f"more than {MAX_META} bytes")
         meta = json.loads(arrays["meta"].tobytes())
         nodes = int(meta["n"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"meta of {path} cannot be read ({str(error)[:60]})") from None
+        raise DataError(f"meta of {name} cannot be read ({str(error)[:60]})") from None
     limits = threat_from_dict(threat)
     used = count_budget(arrays, nodes, limits)
     sentences = [
@@ -43,8 +53,14 @@ def check_edit(path: Path, threat: Mapping[str, Any], said: Mapping[str, Any]) -
     ]
     known = {*used, "graphs", "most_edges_per_graph"}
     sentences += [f"its budget has {str(name)[:40]}, which nobody counts" for name in said if name not in known]
-    if "graphs" not in said:  # in a collection every graph has the limits
-        sentences += _excess(arrays, nodes, limits, used)
+    if meta.get("cut"):
+        sentences.append(f"its edit removes {short(meta['cut'])} nodes, which no attack may")
+    # in a collection every graph has the limits
+    graphs = said.get("graphs", 1)
+    if isinstance(graphs, bool) or not isinstance(graphs, int | float) or not 0 <= graphs <= max(nodes, 1):
+        sentences.append(f"its edit is of {short(graphs)} graphs, but its graph has {nodes} nodes")
+    else:
+        sentences += _excess(arrays, nodes, limits, used, int(graphs))
     return meta, sentences
 
 
@@ -65,16 +81,18 @@ def count_budget(arrays: Mapping[str, Array], nodes: int, threat: Threat) -> dic
     return {"nodes": new, "edges": add.shape[1], "most_edges_per_node": int(degrees.max()) if len(degrees) else 0}
 
 
-def _excess(arrays: Mapping[str, Array], nodes: int, threat: Threat, used: Mapping[str, int]) -> Iterator[str]:
+def _excess(
+    arrays: Mapping[str, Array], nodes: int, threat: Threat, used: Mapping[str, int], graphs: int
+) -> Iterator[str]:
     if isinstance(threat, Injection):
-        allowed = {"nodes": threat.nodes, "most_edges_per_node": threat.edges_per_node}
+        allowed = {"nodes": threat.nodes * graphs, "most_edges_per_node": threat.edges_per_node}
         if arrays["drop"].size or len(arrays["set_ids"]) or (arrays["add"].size and arrays["add"].max(0).min() < nodes):
             yield "its edit changes the original graph, which an injection may not"
         rows, bounds = arrays["new_x"], threat.feature_range
     else:
-        allowed = {"feature_nodes": threat.feature_nodes}
+        allowed = {"feature_nodes": threat.feature_nodes * graphs}
         if threat.edges is not None:
-            allowed["edges"] = threat.edges
+            allowed["edges"] = threat.edges * graphs
         if len(arrays["new_x"]):
             yield "its edit injects nodes, which a modification may not"
         for kind in ("add", "drop"):
@@ -92,3 +110,8 @@ def _excess(arrays: Mapping[str, Array], nodes: int, threat: Threat, used: Mappi
         if not (lowest <= low and high <= highest):
             allows = f"its threat model allows {bounds[0]:g} to {bounds[1]:g}"
             yield f"its edit has features from {low:.9g} to {high:.9g}, but {allows}"
+
+
+def short(value: Any) -> str:
+    """Return a value as a sentence shows it."""
+    return ascii(value)[:60]

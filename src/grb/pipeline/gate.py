@@ -3,14 +3,17 @@
 =====================  ==================================================================================================
 way in                 what is checked
 =====================  ==================================================================================================
-submit check, add      :func:`snapshot` (bytes read once), card, :func:`check_edit` or :func:`check_model_params`
-store copy (merge)     :func:`admit` of every record, artefacts by sha256; code only with ``trust_code``
-store verify           :func:`check_schema` of every record, then what it derives; nothing that it names is imported
-store verify --rerun   :func:`admit` of every record that is computed again; code only with ``trust_code``
-Dask results           :func:`admit` of every record, artefacts by sha256
-before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`
+submit                 :func:`snapshot` (bytes read once), card, :func:`check_edit` or :func:`check_model_params`
+store copy (merge)     ``Store.verify`` of the source, :func:`admit`, artefacts by sha256, what every record derives
+store verify           :func:`check_schema`, artefacts by sha256, what every record derives; nothing is imported
+store verify --rerun   :func:`admit` of every record that is computed again, then every bit of it
+Dask results           the key that was asked for, :func:`admit`, artefacts by sha256, what the record derives
+ls, boards, inputs     :func:`check_schema`, by ``Store.read``; ``Store.write`` refuses what could not be read again
+before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`, private copies
 plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
 =====================  ==================================================================================================
+
+``docs/trust.md`` has the whole table.
 """
 
 from __future__ import annotations
@@ -28,11 +31,12 @@ from typing import TYPE_CHECKING, Any
 from grb import serial
 from grb.atomic import size_of
 from grb.entries import entries
-from grb.errors import DataError, IntegrityError
-from grb.evaluator.measurement import Measurement
+from grb.errors import DataError, GRBError, IntegrityError
+from grb.evaluator.measurement import ENSEMBLES, Measurement
 from grb.names import is_import_path
+from grb.pipeline.card import card_from
 from grb.pipeline.job import Job
-from grb.pipeline.record import SUBMISSION, Record
+from grb.pipeline.record import CLOCKS, SUBMISSION, Record
 from grb.pipeline.study import StudyInfo
 from grb.serial import Count
 
@@ -40,9 +44,7 @@ if TYPE_CHECKING:
     from grb.dataset import Dataset
     from grb.graph import GraphEdit
 
-# a record of ours is a few levels deep and has threads as machines do
-MAX_DEPTH = 32
-MAX_VALUES = 2_000_000
+# a job of ours has threads as machines do
 MAX_THREADS = 1024
 MAX_SEED = 2**63 - 1
 MAX_NAME = 2_000
@@ -51,7 +53,7 @@ MAX_REPEATS = 100
 WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours"})
 MAX_ARTEFACT = 2**30
 _CODE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_DEVICE = re.compile(r"cpu|cuda|mps|xpu")
+DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 
 
 @dataclass(frozen=True)
@@ -82,44 +84,71 @@ class AttackOutcome:
     planned_steps: Count = 1
     loss: tuple[float, ...] = ()
     kept: tuple[float, ...] = ()
+    passes: Mapping[str, Count] | None = None
+    trials: tuple[Mapping[str, Any], ...] = ()
+    envelope: str = ""
     card: Mapping[str, Any] | None = None
 
 
 def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record:
-    """Refuse a record that does not hold what its kind holds: fields, types, sizes, depth, threads.
+    """Refuse a record that does not hold what its kind holds: fields, types, threads, clocks.
+
+    Its size and depth were limited when its bytes were read.
+
+    Args:
+        record: The record; what :func:`content_of` gives is kept with it.
+        shared: What was read before, where there are many (:meth:`grb.evaluator.measurement.Measurement.from_dict`).
+    """
+    try:
+        _check_job(record.job)
+        content_of(record, shared)
+        for name in CLOCKS & record.provenance.keys():
+            value = record.provenance[name]
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise DataError(f"{name} is {str(value)[:40]}, but a finite number of at least 0 is needed")
+    except GRBError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise IntegrityError(
+            f"record {record.key[:12]} is not what grb writes: {reason}; remove it and run again"
+        ) from None
+    return record
+
+
+def content_of(record: Record, shared: dict[Any, Any] | None = None) -> Any:
+    """Read what the job of a record gave, once, as the value of its kind; anything else is refused.
 
     Args:
         record: The record.
-        shared: What was read before, where there are many (:meth:`grb.evaluator.measurement.Measurement.from_dict`).
+        shared: What was read before, where there are many.
     """
-    job = record.job
-    try:
-        _check_job(job)
-        _check_size(
-            [record.result, record.measurement or {}, record.provenance, job.method, job.extra, job.spec.params]
-        )
-        _check_size([job.inputs, *(spec.params for spec in job.data.perturbations)])
-        if job.kind == "score":
-            Measurement.from_dict(record.measurement, shared)
-        elif job.kind == "profile":
-            from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
+    held = vars(record)
+    if "content" not in held:
+        held["content"] = _read_content(record, shared)
+    return held["content"]
 
-            ProfileMeasurement.from_dict(record.measurement)
-        elif job.kind == "study":
-            StudyInfo.from_dict(record.result)
-        elif job.kind == "fit":
-            serial.from_dict(FitResult, record.result, "the result of a fit")
-        else:
-            serial.from_dict(AttackOutcome, record.result, "the result of an attack")
-        for name in ("seconds", "cpu_seconds", "peak_megabytes"):
-            value = record.provenance.get(name, 0.0)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise DataError(f"{name} is {str(value)[:40]}, but a finite number of at least 0 is needed")
-    except DataError as error:
-        raise IntegrityError(
-            f"record {record.key[:12]} is not what grb writes: {error}; remove it and run again"
-        ) from None
-    return record
+
+def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
+    kind = record.job.kind
+    if kind == "score":
+        found = Measurement.from_dict(record.measurement, shared)
+        for name, outcome in found.outcomes.items():
+            if found.metric not in outcome.values:
+                raise DataError(f"it is ranked by {found.metric[:40]}, but has none for {name[:40]} targets")
+        return found
+    if kind == "profile":
+        from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
+
+        return ProfileMeasurement.from_dict(record.measurement)
+    if kind == "study":
+        info = StudyInfo.from_dict(record.result)
+        for card in info.cards.values():  # authors are shown as one text
+            card_from({**card, "authors": [card["authors"]] if "authors" in card else []})
+        return info
+    if record.result.get("card") is not None:
+        card_from(record.result["card"])
+    if kind == "fit":
+        return serial.from_dict(FitResult, record.result, "the result of a fit")
+    return serial.from_dict(AttackOutcome, record.result, "the result of an attack")
 
 
 def _check_job(job: Job) -> None:
@@ -127,27 +156,16 @@ def _check_job(job: Job) -> None:
         raise DataError(f"it asks for {job.threads} threads, but 1 to {MAX_THREADS} are possible")
     if not 0 <= job.seed <= MAX_SEED or job.version < 1:
         raise DataError(f"its seed is {job.seed} and its version {job.version}")
-    if not _DEVICE.fullmatch(job.device):
+    if job.device not in DEVICES:
         raise DataError(f"its device is '{job.device[:20]}'")
     for name in (job.data.dataset, job.spec.name, *(spec.name for spec in job.data.perturbations)):
         if len(name) > MAX_NAME:
             raise DataError(f"it names something with {len(name)} characters")
-
-
-def _check_size(values: list[Any]) -> None:
-    """Refuse what is nested deeper or holds more values than any record of ours; level by level, without recursion."""
-    count = 0
-    for _ in range(MAX_DEPTH + 1):
-        inside: list[Any] = []
-        for item in values:
-            held = item.values() if isinstance(item, dict) else item
-            count += len(held)
-            inside += [each for each in held if isinstance(each, dict | list | tuple)]
-        if not inside or count > MAX_VALUES:
-            break
-        values = inside
-    if inside or count > MAX_VALUES:
-        raise DataError(f"it is nested more than {MAX_DEPTH} deep, or holds more than {MAX_VALUES} values")
+    labels = job.extra.get("labels", "predicted")
+    if labels != "predicted" and job.spec.name not in ENSEMBLES.values():
+        raise DataError(
+            f"its attack '{job.spec.name[:40]}' aims at {str(labels)[:20]} labels, which is for the evaluator's ensemble alone"
+        )
 
 
 def named_code(job: Job) -> list[str]:
@@ -159,7 +177,7 @@ def named_code(job: Job) -> list[str]:
         entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
     }
     found = []
-    stack: list[Any] = [job.plain()["data"], job.spec.plain(), dict(job.extra)]
+    stack: list[Any] = [job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)]
     while stack:
         item = stack.pop()
         if isinstance(item, Mapping):

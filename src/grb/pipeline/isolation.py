@@ -23,7 +23,7 @@ def call_isolated(call: Callable[..., Any], *arguments: Any, limits: Limits, wha
     """Return what a function returns in a new process; whatever goes wrong there is a refusal here.
 
     Args:
-        call: An importable function that returns plain values, as JSON has them.
+        call: An importable function that returns JSON values, as JSON has them.
         arguments: Its arguments; small, for they go through a pipe.
         limits: Seconds and megabytes of this call.
         what: What is dealt with, for the refusal.
@@ -52,7 +52,7 @@ def run_job_isolated(
 
     Args:
         store: Path of the store with its inputs, which gets its record.
-        values: The job as plain values.
+        values: The job as JSON values.
         data_dir: Directory of datasets.
         limits: Seconds and megabytes of this job.
         wanted: Whether somebody still waits for the job; asked a few times a second.

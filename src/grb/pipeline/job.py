@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from grb.catalogue import is_third_party
 from grb.errors import DataError
-from grb.pipeline.spec import Spec, digest, plain
+from grb.pipeline.spec import Spec, digest, jsonable
 
 Kind = Literal["fit", "attack", "score", "profile", "study"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -81,7 +81,7 @@ class Job:
             ``study`` is never run: its record says which scores make a board.
         spec: The method: a defense's or an attack's name and changes of its preset.
         data: What it works on.
-        method: The built method with every preset filled in, as plain values; only hashed, never interpreted.
+        method: The built method with every preset filled in, as JSON values; only hashed, never interpreted.
         inputs: Keys of other jobs by role: ``model`` of a score, ``surrogate`` of an attack.
         mode: Difficulty of the targets.
         seed: Random seed.
@@ -110,7 +110,7 @@ class Job:
     @cached_property
     def key(self) -> str:
         """sha256 of everything that the result depends on."""
-        return digest(self.plain())
+        return digest(self.to_dict())
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -136,31 +136,31 @@ class Job:
             return f"score {self.title or 'a model' + under} on {where}"
         return f"{self.kind} {self.title or self.spec.label} on {where}, seed {self.seed}"
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that the key depends on, as JSON holds it."""
         return {
             "format": FORMAT,
             "kind": self.kind,
-            "spec": self.spec.plain(),
+            "spec": self.spec.to_dict(),
             "data": {
                 "dataset": self.data.dataset,
                 "fingerprint": self.data.fingerprint,
-                "chain": [link if isinstance(link, str) else link.plain() for link in self.data.chain],
+                "chain": [link if isinstance(link, str) else link.to_dict() for link in self.data.chain],
                 **({} if self.data.split is None else {"split": self.data.split}),
             },
-            "method": plain(self.method),
+            "method": jsonable(self.method),
             "inputs": dict(self.inputs),
             "mode": self.mode,
             "seed": self.seed,
             "threads": self.threads,
             "device": self.device,
             "version": self.version,
-            "extra": plain(self.extra),
+            "extra": jsonable(self.extra),
         }
 
     def to_message(self) -> dict[str, Any]:
         """What a worker gets: everything that the key depends on, and who asks."""
-        return {**self.plain(), "study": self.study}
+        return {**self.to_dict(), "study": self.study}
 
     @classmethod
     def from_message(
@@ -175,14 +175,14 @@ class Job:
             key: Its key if that is known already, which saves hashing it.
         """
         own = {name: value for name, value in values.items() if name != "study"}
-        job = replace(cls.from_plain(own, data_dir=data_dir), title=title, study=str(values.get("study", "")))
+        job = replace(cls.from_dict(own, data_dir=data_dir), title=title, study=str(values.get("study", "")))
         if key is not None:
             vars(job)["key"] = key
         return job
 
     @classmethod
-    def from_plain(cls, values: Mapping[str, Any], *, data_dir: str | None = None) -> Job:
-        """Back from :meth:`plain`; anything else is refused, also what would be spelt otherwise there."""
+    def from_dict(cls, values: Mapping[str, Any], *, data_dir: str | None = None) -> Job:
+        """Back from :meth:`to_dict`; anything else is refused, also what would be spelt otherwise there."""
         try:
             if values.keys() != _FIELDS or values["format"] != FORMAT or values["kind"] not in KINDS:
                 raise ValueError(f"fields {', '.join(values)[:80]}, kind {values['kind']}")

@@ -122,6 +122,8 @@ def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = 
         int(record.objects["edit"]["bytes"]),
         tuple(map(str, result["notes"])),
         "" if dataset is None else _preset(threat, dataset, record.job),
+        dict(result.get("passes") or {}),
+        tuple(result.get("trials", ())) if knowledge == "white-box" else (),
     )
 
 

@@ -21,7 +21,7 @@ from grb.pipeline.recipe import CORRUPTION, Recipe
 from grb.pipeline.record import SUBMISSION, Record
 from grb.pipeline.spec import canonical_json
 from grb.pipeline.store import Store
-from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure
+from grb.pipeline.study import DatasetSize, Part, Study, StudyInfo, closure, recipe_facts
 
 
 def plan_study(
@@ -88,24 +88,11 @@ def _info(
     for limit in limits:
         own = {score.key: score.measurements for score in scores if score.clean or score.limit == limit}
         parts.append(Part(tuple(own), sum(own.values()), limit))
-    names = {spec.label for spec in recipe.surrogates}
     return StudyInfo(
-        name=recipe.name,
-        title=recipe.title or recipe.name,
+        **recipe_facts(recipe),
         dataset=DatasetInfo(dataset.name, reference, dataset.fingerprint(), dataset.synthetic, dataset.task),
-        scenario=recipe.scenario,
-        difficulties=recipe.modes,
         parts=tuple(parts),
-        objective=recipe.objective,
-        train_mode=recipe.train_mode,
-        repeats=recipe.repeats,
-        victims=recipe.victims,
-        training=dict(recipe.training),
-        attack={} if recipe.iterations is None else {"iterations": recipe.iterations},
-        surrogates=tuple(sorted(names)) if recipe.scenario != CORRUPTION else (),
-        paper=recipe.paper,
-        quick=recipe.is_quick,
-        cards={label: card.shown() for label, card in cards.items()},
+        cards={label: card.displayed() for label, card in cards.items()},
         recipe=recipe.to_dict(),
     )
 

@@ -13,6 +13,7 @@ from grb.catalogue import resolve, spelling
 from grb.dataset import Dataset
 from grb.defense import build_defense
 from grb.errors import DataError, UnknownName
+from grb.evaluator.measurement import ENSEMBLES
 from grb.model.build import build
 from grb.names import ModelName
 from grb.perturb import build_perturbation
@@ -23,7 +24,7 @@ from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.record import Record
-from grb.pipeline.spec import Spec, plain
+from grb.pipeline.spec import Spec, jsonable
 from grb.pipeline.submission import card_of, newest_versions
 from grb.threat import FeatureLimits, Threat, threat_from_dict
 
@@ -45,10 +46,19 @@ class PlannedScore:
 
 
 class Planner:
-    """Plans one split of one dataset."""
+    """Plans one split of one dataset.
+
+    Args:
+        recipe: What to plan.
+        dataset: With the split that is planned.
+        data: How jobs name it.
+        common: Fields of every job.
+    """
 
     def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
         self.recipe, self.dataset, self.data = recipe, dataset, data
+        # attacks of one seed that wire alike share their edges in the paper's boards; where the worst case leads, they do not
+        self.own_draws = bool(recipe.worst_case)
         self.common = {**common, "study": recipe.name}
         self.jobs: dict[str, Job] = {}
         self.built: dict[str, tuple[Spec, Any, int]] = {}
@@ -71,7 +81,7 @@ class Planner:
         if self.recipe.scenario != CORRUPTION:
             for spec in map(_attack, (*self.recipe.attacks, *self.recipe.white_box)):
                 self.check_objective(spec)
-        return [*self.clean(victims), *attacked(victims), *self.white_box(victims)]
+        return [*self.clean(victims), *attacked(victims), *self.white_box(victims), *self.worst_case(victims)]
 
     # victims
 
@@ -140,7 +150,7 @@ class Planner:
         return self.add(Job("fit", whole, data, method, **own, **self.common))
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
-        """A spec with the recipe's changes, what it builds as plain values, and its version; made once per spec."""
+        """A spec with the recipe's changes, what it builds as JSON values, and its version; made once per spec."""
         known = self.built.get(f"{kind} {spec.label}")
         if known is not None:
             return known
@@ -158,7 +168,7 @@ class Planner:
             maker = resolve("attack", spec.name)
         found = (
             Spec(spec.name, params),
-            plain(built),
+            jsonable(built),
             _version({maker, type(built), type(getattr(built, "attack", None))}),
         )
         self.built[f"{kind} {spec.label}"] = found
@@ -185,7 +195,7 @@ class Planner:
         """Every victim on every perturbed graph; random perturbations are drawn once per repeat."""
         for spec in map(corruption_spec, self.recipe.attacks):
             built = build_perturbation(spec.name, **spec.params)
-            data, method = self.data.perturbed(spec), {"perturbation": plain(built), **self.metrics}
+            data, method = self.data.perturbed(spec), {"perturbation": jsonable(built), **self.metrics}
             for repeat in range(self.recipe.repeats if built.random else 1):
                 for (defense, _), victim in victims.items():
                     job = Job(
@@ -246,6 +256,30 @@ class Planner:
                             key = self.score(victim, edit, mode, f"{defense} under {spec.label} (white-box)")
                             yield PlannedScore(key, (repeat, spec.label, "white-box", key), limit)
 
+    def worst_case(self, victims: Victims) -> Iterator[PlannedScore]:
+        """Every victim under the ensemble's edits of itself and of the other victims of the same number.
+
+        The ensemble aims at predicted labels, and once more at true ones, where it starts with the first edit.
+        """
+        if not self.recipe.worst_case:
+            return
+        spec = Spec(ENSEMBLES[self.recipe.scenario])
+        single = self.dataset.graph.y is not None and self.dataset.graph.y.dim() == 1
+        for mode in self.modes:
+            for limit, threat in self.limits[mode]:
+                edits: dict[tuple[str, int], list[str]] = {}
+                for source, victim in victims.items():
+                    edits[source] = [self.attack(spec, victim, mode, threat, 0, "white-box")]
+                    if single:
+                        first = {"pool": edits[source][0]}
+                        edits[source].append(self.attack(spec, victim, mode, threat, 0, "white-box", "true", first))
+                for (defense, number), victim in victims.items():
+                    for (source_name, other), found in edits.items():
+                        for edit in found if other == number else ():
+                            title = f"{defense} under {spec.name} of {source_name}"
+                            order = (0, spec.label, "worst-case", edit)
+                            yield PlannedScore(self.score(victim, edit, mode, title), order, limit)
+
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
         threat = recipe_threat(self.recipe, self.dataset, mode)
@@ -255,19 +289,45 @@ class Planner:
             else:
                 yield limit, change_threat(threat, {limit[0]: _number(limit[1])})
 
-    def attack(self, spec: Spec, model: str | None, mode: str, threat: Threat, repeat: int, knowledge: str) -> str:
-        """Plan an attack on the model of a job, or without one, and return its key."""
+    def attack(
+        self,
+        spec: Spec,
+        model: str | None,
+        mode: str,
+        threat: Threat,
+        repeat: int,
+        knowledge: str,
+        labels: str = "predicted",
+        pool: Mapping[str, str] | None = None,
+    ) -> str:
+        """Plan an attack on the model of a job, or without one, and return its key.
+
+        Args:
+            spec: The attack.
+            model: Key of the fit of the victim or surrogate.
+            mode: Difficulty.
+            threat: What is allowed.
+            repeat: Number of the repeat, which is added to the recipe's seed.
+            knowledge: ``white-box`` or ``transfer``.
+            labels: Labels that it aims at; ``true`` is for the evaluator's ensemble.
+            pool: Keys of attacks whose edits the ensemble starts with, by role.
+        """
         whole, method, version = self.method("attack", spec)
+        extra: dict[str, Any] = {"threat": threat.to_dict(), "knowledge": knowledge if model else "none"}
+        if labels != "predicted":
+            extra["labels"] = labels
+        if self.own_draws:
+            extra["stream"] = spec.label
         job = Job(
             "attack",
             whole,
             self.data,
             method,
-            inputs={"surrogate": model} if model else {},
+            inputs={**({"surrogate": model} if model else {}), **(pool or {})},
             mode=mode,
             seed=self.recipe.seed + repeat,
             version=version,
-            extra={"threat": threat.to_dict(), "knowledge": knowledge if model else "none"},
+            extra=extra,
             title=spec.label,
             **self.common,
         )

@@ -16,7 +16,7 @@ from grb.model.profiling import ProfilingConfig, profiler
 from grb.names import perturbation_parts
 from grb.perturb import build_perturbation, perturbed
 from grb.pipeline.job import Job
-from grb.pipeline.spec import Spec, digest, plain
+from grb.pipeline.spec import Spec, digest, jsonable
 from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from grb.taxonomy.profile import ORIGINAL
 from grb.trainer.profile import Profiled, fit_profile
@@ -45,7 +45,7 @@ def is_random(spec: Spec) -> bool:
 def perturb(dataset: Dataset, graph: Graph, spec: Spec, seed: int) -> Graph:
     """A perturbed graph; its random numbers depend on the dataset, the perturbation and the seed, on nothing else."""
     made = build_perturbation(spec.name, **spec.params)
-    drawn = digest({"dataset": dataset.name, "perturbation": spec.plain(), "seed": seed})
+    drawn = digest({"dataset": dataset.name, "perturbation": spec.to_dict(), "seed": seed})
     return perturbed(made, graph, int(drawn[:15], 16), folder=registry.home() / "perturbed")
 
 
@@ -105,7 +105,7 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
     split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
     done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
     name = spelling("profiler", job.spec.name)
-    settings = {each.name: plain(getattr(method, each.name)) for each in fields(method)}
+    settings = {each.name: jsonable(getattr(method, each.name)) for each in fields(method)}
     return ProfileMeasurement(
         dataset=dataset.title,
         reference=job.data.dataset,
@@ -131,7 +131,7 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
 
 def _info(spec: Spec) -> PerturbationInfo:
     built = build_perturbation(spec.name, **spec.params)
-    return PerturbationInfo(spec.name, _title(spec), plain(spec.params), built.version)
+    return PerturbationInfo(spec.name, _title(spec), jsonable(spec.params), built.version)
 
 
 def _curve(done: Profiled) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import column, perturbation_name, profiling_method
-from grb.pipeline.spec import Spec, plain
+from grb.pipeline.spec import Spec, jsonable
 from grb.pipeline.study import DatasetSize, Study
 from grb.taxonomy.profile import paper_perturbations
 from grb.trainer.objective import Objective
@@ -84,9 +84,9 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> li
                 "profile",
                 spec,
                 replace(data, chain=chain),
-                plain(method),
+                jsonable(method),
                 version=version,
-                extra={"perturbations": plain(built)} if built else {},
+                extra={"perturbations": jsonable(built)} if built else {},
                 threads=threads,
             )
             made += [replace(job, seed=seed) for seed in asked.seeds]

@@ -25,6 +25,7 @@ _CHOICES = {
     "objective": OBJECTIVES,
     "train_mode": TRAIN_MODES,
     "validation": ("attacked", "clean"),
+    "worst_case": ("", "standard"),
 }
 MAX_BYTES = 2**20
 # repeats or trainings of one study; more would be planned for ever
@@ -57,6 +58,8 @@ class Recipe:
         train_mode: ``inductive`` (no test node is seen in training) or ``transductive`` (no test label is seen).
         validation: Under poisoning, the graph on which the best epoch is chosen: ``attacked`` or ``clean``.
         metrics: Metrics beside the one that ranks, e.g. ``macro-f1`` or ``recall:1``.
+        worst_case: ``standard`` to attack every victim with the standard ensemble (:mod:`grb.attack.auto`), aimed at predicted
+            and at true labels, and to replay the edits that it finds on all victims; empty for no worst case.
         paper: Which published table is shown beside ours; none if empty.
         quick: Changes of this recipe for ``--quick``.
         is_quick: Whether these changes were made; not for files.
@@ -84,6 +87,7 @@ class Recipe:
     train_mode: str = "inductive"
     validation: str = "attacked"
     metrics: tuple[str, ...] = ()
+    worst_case: str = ""
     quick: Mapping[str, Any] = field(default_factory=dict)
     is_quick: bool = False
 
@@ -117,6 +121,11 @@ class Recipe:
         if self.scenario == CORRUPTION and self.white_box:
             raise DataError(
                 f"recipe '{self.name}' asks for white_box attacks, but under corruption nobody attacks; leave white_box out"
+            )
+        if self.worst_case and (self.scenario == CORRUPTION or self.objective == "poisoning"):
+            raise DataError(
+                f"recipe '{self.name}' asks for a worst_case, which is of victims that were trained before an attack; leave "
+                "worst_case out"
             )
         if self.objective == "evasion":
             return
@@ -201,7 +210,7 @@ def _text(source: str | Path) -> tuple[str, str]:
 
 _SPECS = ("defenses", "attacks", "white_box", "surrogates")
 _COUNTS = ("repeats", "white_box_repeats", "victims", "seed", "iterations")
-_TEXTS = ("name", "dataset", "scenario", "title", "paper", "objective", "train_mode", "validation")
+_TEXTS = ("name", "dataset", "scenario", "title", "paper", "objective", "train_mode", "validation", "worst_case")
 _MAPPINGS = ("training", "threat", "sweep", "quick")
 
 

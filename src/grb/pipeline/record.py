@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
@@ -19,14 +20,25 @@ SUBMISSION = "submission"
 # the same for a model whose file a user named
 FILE = "file"
 NOT_COMPUTED = (SUBMISSION, FILE)
-# larger records were not written by grb
-MAX_RECORD = 64 * 2**20
+# larger records were not written by grb, and those of ours are a few levels deep
+MAX_RECORD = 32 * 2**20
+MAX_DEPTH = 32
+MAX_VALUES = 1_000_000
 # what differs between two runs of one job on one machine
 CLOCKS = frozenset({"seconds", "cpu_seconds", "peak_megabytes"})
 # which study asked first is no result either
 NOT_COMPARED = CLOCKS | {"study"}
 SUFFIXES = (".safetensors", ".npz")
 _KEY = re.compile(r"[0-9a-f]{64}")
+# halves of letters: Python's spelling of bytes in the name of a file that are no text (PEP 383)
+_FILE_NAMES = "".join(map(chr, range(0xDC80, 0xDD00)))
+# escapes of JSON behind which letters may be that nobody sees
+_ESCAPED = re.compile(rb"\\[ubfr]")
+# control, format, halves of letters and ends of lines, and letters that are drawn as nothing
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 
 
 @dataclass(frozen=True)
@@ -44,14 +56,19 @@ class Record:
     measurement: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain values, as its file holds them."""
+        """Return the record as JSON values, as its file holds them."""
         held = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {"format": FORMAT, **held, "job": self.job.plain()}
+        return {"format": FORMAT, **held, "job": self.job.to_dict()}
 
     def to_json(self) -> bytes:
         """Return the content of its file: the values and their sha256."""
         values = self.to_dict()
-        return json_bytes({**values, "sha256": digest(values)})
+        data = json_bytes({**values, "sha256": digest(values)})
+        try:
+            read_json(data)
+        except ValueError as error:
+            raise DataError(f"record {self.key[:12]} could not be read again: {error}; keep less in it") from None
+        return data
 
     @classmethod
     def from_json(cls, data: bytes, *, key: str, source: object) -> Record:
@@ -63,17 +80,17 @@ class Record:
             source: Name of the file, for messages.
         """
         try:
-            values = _DECODER.decode(data.decode())
+            values = read_json(data)
             written = values.pop("sha256", None)
-            # the canonical text in three parts, because that of the job is hashed once more; refuses infinite numbers as well
-            job = canonical_json(values["job"])
-            before = canonical_json({name: value for name, value in values.items() if name < "job"})
-            after = canonical_json({name: value for name, value in values.items() if name > "job"})
-            found = _sha256(f'{before[:-1]},"job":{job},{after[1:]}')
             record = cls(**_parsed(values))
+            # the canonical text in two parts, because that of the job is hashed once more; refuses infinite numbers as well
+            job = canonical_json(values.pop("job"))
+            del values["format"]
+            found = _sha256(f'{{"format":{FORMAT},"job":{job},{canonical_json(values)[1:]}')
             of_key = record.key == key == _sha256(job)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise IntegrityError(f"record {source} is damaged ({str(error)[:80]}); remove it and run again") from None
+            reason = " ".join(str(error).split())[:80]
+            raise IntegrityError(f"record {source} is damaged ({reason}); remove it and run again") from None
         if not of_key:
             raise IntegrityError(f"record {source} is of another job than its name says; remove it and run again")
         if written is None:
@@ -82,6 +99,63 @@ class Record:
             raise IntegrityError(f"record {source} was changed after it was written; remove it and run again")
         vars(record.job)["key"] = key  # the cached property: it need not be hashed again
         return record
+
+
+def read_json(data: bytes) -> Any:
+    """Read JSON that may come from anywhere.
+
+    What holds too many values is refused before they take memory; what is nested too deep, and text with letters that nobody
+    sees, afterwards.
+    """
+    _check_size(data)
+    values = _DECODER.decode(data.decode())
+    _check_depth(data, values)
+    if not data.isascii() or _ESCAPED.search(data):
+        _check_text(values)
+    return values
+
+
+def unseen_letter(text: str, *, allowed: str = "\n\t") -> str:
+    """Return the first letter of a text that readers do not see, as in ``U+200B``; empty if there is none.
+
+    >>> unseen_letter("Ada"), unseen_letter("A\u200bda")
+    ('', 'U+200B')
+    """
+    for letter in text if not (text.isascii() and text.isprintable()) else "":
+        if letter not in allowed and (unicodedata.category(letter) in _UNSEEN or _IGNORED.match(letter)):
+            return f"U+{ord(letter):04X}"
+    return ""
+
+
+def _check_text(values: Any) -> None:
+    stack = [values]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, dict):
+            stack += [*each, *each.values()]
+        elif isinstance(each, list):
+            stack += each
+        elif isinstance(each, str) and (letter := unseen_letter(each, allowed="\n\t" + _FILE_NAMES)):
+            raise ValueError(f"it has the character {letter}, which readers do not see")
+
+
+def _check_size(data: bytes) -> None:
+    # every value but the first of its list or mapping follows a comma
+    if len(data) > MAX_RECORD or data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+        raise ValueError(f"it has more than {MAX_RECORD} bytes or {MAX_VALUES} values")
+
+
+def _check_depth(data: bytes, values: Any) -> None:
+    """Refuse what is nested deeper than any record of ours; level by level, without recursion."""
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:  # text is nested no deeper than it has brackets
+        return
+    level = [values]
+    for _ in range(MAX_DEPTH + 1):
+        held = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for inside in held for each in inside if isinstance(each, dict | list | tuple)]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def _sha256(text: str) -> str:
@@ -107,7 +181,7 @@ def _optional_mapping(values: Any) -> dict[str, Any] | None:
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "key": str,
-    "job": Job.from_plain,
+    "job": Job.from_dict,
     "objects": _objects,
     "measurement": _optional_mapping,
 }
@@ -122,9 +196,8 @@ _NAMES = {"format", *(name for name, _, _ in _FIELDS)}
 def _parsed(values: dict[str, Any]) -> dict[str, Any]:
     if values["format"] != FORMAT:
         raise ValueError(f"format {str(values['format'])[:20]}, but this version reads {FORMAT}")
-    unknown = values.keys() - _NAMES
-    if unknown:
-        raise ValueError(f"unknown field '{min(unknown)[:40]}'")
+    if not values.keys() <= _NAMES:
+        raise ValueError(f"unknown field '{min(values.keys() - _NAMES)[:40]}'")
     return {name: parse(values[name]) for name, parse, required in _FIELDS if required or name in values}
 
 
@@ -136,9 +209,11 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def without_clocks(value: Any) -> Any:
-    """Return a plain value without what differs from run to run: clocks, memory counters, and which study asked first."""
+    """Return a JSON value without what differs from run to run: clocks, memory counters, and which study asked first."""
     if isinstance(value, dict):
         return {name: without_clocks(item) for name, item in value.items() if name not in NOT_COMPARED}
+    if isinstance(value, list | tuple):
+        return [without_clocks(item) for item in value]
     return value
 
 

@@ -142,7 +142,8 @@ def _flat(values: Mapping[str, Any], start: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         if name not in NOT_COMPARED:
-            found |= _flat(value, f"{start}{name} ") if isinstance(value, Mapping) else {f"{start}{name}": value}
+            nested = isinstance(value, Mapping)
+            found |= _flat(value, f"{start}{name} ") if nested else {f"{start}{name}": without_clocks(value)}
     return found
 
 

@@ -14,11 +14,13 @@ from importlib import resources
 from typing import Any
 
 from grb.errors import DataError
-from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
-from grb.evaluator.measurement import Measurement, Outcome
-from grb.pipeline.attestation import verify_attestations, with_signers
+from grb.evaluator.board import BY_DEFAULT, CLEAN, Board, Ranking, Run, board_from_runs
+from grb.evaluator.claims import compare_claims
+from grb.evaluator.measurement import ENSEMBLES, Measurement, MethodInfo, Outcome
+from grb.pipeline.attestation import UNSIGNED, verify_attestations, with_signers
 from grb.pipeline.board_flags import card_flags, found_flags, invalid_flags, is_unranked, score_flags
 from grb.pipeline.entry import newest_entries, with_versions
+from grb.pipeline.gate import content_of
 from grb.pipeline.record import Record
 from grb.pipeline.store import Store
 from grb.pipeline.study import Part, Study, StudyInfo
@@ -26,7 +28,13 @@ from grb.pipeline.study import Part, Study, StudyInfo
 Measurements = Mapping[str, Measurement]
 
 
-def boards(store: Store, recipes: Iterable[str] | None = None, *, trusted: Iterable[Any] = ()) -> list[Board]:
+def boards(
+    store: Store,
+    recipes: Iterable[str] | None = None,
+    *,
+    trusted: Iterable[Any] = (),
+    ranking: Ranking = BY_DEFAULT,
+) -> list[Board]:
     """The boards of a store: of every study in it, or of the named ones.
 
     A study whose scores another study of the store shows as well is left out unless it is named.
@@ -35,9 +43,10 @@ def boards(store: Store, recipes: Iterable[str] | None = None, *, trusted: Itera
         store: The store.
         recipes: Names of the studies to show; all if None.
         trusted: Public keys (:func:`grb.pipeline.attestation.read_public_key`) whose attestations say who measured a score.
+        ranking: What ranks, and which submitted attacks count like ours.
     """
     signed = verify_attestations(store, trusted)
-    return build_boards(store.records(), recipes, where=str(store.path), signer_of=signed.signer_of)
+    return build_boards(store.records(), recipes, where=str(store.path), signer_of=signed.signer_of, ranking=ranking)
 
 
 def build_boards(
@@ -46,6 +55,7 @@ def build_boards(
     *,
     where: str = "this",
     signer_of: Callable[[str], str] = lambda key: "",
+    ranking: Ranking = BY_DEFAULT,
 ) -> list[Board]:
     """The boards that some records make.
 
@@ -55,6 +65,7 @@ def build_boards(
         recipes: Names of the studies to show; all if None.
         where: What to call the source in a refusal.
         signer_of: From the key of a score to the name of who vouches for it; empty if nobody does.
+        ranking: What ranks, and which submitted attacks count like ours.
     """
     studies, measurements = _read(records)
     measurements, replaced = newest_entries(measurements)
@@ -67,7 +78,7 @@ def build_boards(
         others = _told_apart({key: each for key, each in measurements.items() if key not in known})
         chosen += list(_unnamed(others))
         measurements |= others
-    made = [board for info in chosen for board in study_boards(info, measurements)]
+    made = [board for info in chosen for board in study_boards(info, measurements, ranking)]
     return [with_versions(with_signers(board, signer_of), replaced) for board in made]
 
 
@@ -101,11 +112,11 @@ def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
     return found
 
 
-def study_boards(info: StudyInfo, measurements: Measurements) -> list[Board]:
+def study_boards(info: StudyInfo, measurements: Measurements, ranking: Ranking = BY_DEFAULT) -> list[Board]:
     """The boards of one study from the measurements that are there; parts without any are left out."""
     parts = [part for part in info.parts if any(key in measurements for key in part.scores)]
     swept = [part for part in parts if any(key in measurements and measurements[key].attack for key in part.scores)]
-    return [_board(info, part, measurements) for part in swept or parts[:1]]
+    return [_board(info, part, measurements, ranking) for part in swept or parts[:1]]
 
 
 def studies(store: Store) -> list[StudyInfo]:
@@ -118,8 +129,7 @@ def studies(store: Store) -> list[StudyInfo]:
 def build_board(study: Study, store: Store) -> list[Board]:
     """The boards of a study as they stand in a store: one, or one for every value of a swept limit."""
     assert study.info is not None, "a profiling has no board"
-    shared: dict[Any, Any] = {}
-    found = {key: _measurement(store.read(key), shared) for key in study.info.scores if store.has(key)}
+    found: dict[str, Measurement] = {key: content_of(store.read(key)) for key in study.info.scores if store.has(key)}
     if not found:
         raise DataError(f"{store.path} has no scores of '{study.info.name}' yet; `grb run` makes them")
     return study_boards(study.info, found)
@@ -128,20 +138,12 @@ def build_board(study: Study, store: Store) -> list[Board]:
 def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement]]:
     studies: list[StudyInfo] = []
     measurements: dict[str, Measurement] = {}
-    shared: dict[Any, Any] = {}
     for record in records:
         if record.job.kind == "study":
-            studies.append(StudyInfo.from_dict(record.result))
+            studies.append(content_of(record))
         elif record.job.kind == "score":
-            measurements[record.key] = _measurement(record, shared)
+            measurements[record.key] = content_of(record)
     return sorted(studies, key=lambda info: (info.name, info.title)), measurements
-
-
-def _measurement(record: Record, shared: dict[Any, Any]) -> Measurement:
-    try:
-        return Measurement.from_dict(record.measurement, shared)
-    except DataError as error:
-        raise DataError(f"score {record.key[:12]}: {error}; remove the record and run again") from None
 
 
 def _attacked(info: StudyInfo, measurements: Measurements) -> set[str]:
@@ -244,7 +246,7 @@ def _renamed(found: Measurement, several: set[tuple[tuple[str, ...], str]]) -> M
 # one board
 
 
-def _board(info: StudyInfo, part: Part, measurements: Measurements) -> Board:
+def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ranking) -> Board:
     runs = list(_runs(info, part, measurements))
     there = [measurements[key] for key in part.scores if key in measurements]
     made = board_from_runs(
@@ -257,6 +259,7 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements) -> Board:
         objective=info.objective,
         limit=part.limit,
         unranked={run.defense for run in runs if is_unranked(run)},
+        ranking=ranking,
         meta={
             "title": info.title if part.limit is None else f"{info.title}, {part.limit[0]} {part.limit[1]:g}",
             "recipe": info.name,
@@ -274,8 +277,9 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements) -> Board:
         },
     )
     targets = {name: each.targets for found in there for name, each in found.outcomes.items()}
-    flags = [*found_flags(runs), *invalid_flags(runs), *card_flags(info, made), *score_flags(made, targets)]
-    return replace(made, flags=tuple(flags))
+    claims = compare_claims(made, info.cards, targets)
+    flags = [*found_flags(runs), *invalid_flags(runs), *card_flags(info, claims), *score_flags(made, targets)]
+    return replace(made, flags=tuple(flags), claims=claims)
 
 
 def _runs(info: StudyInfo, part: Part, measurements: Measurements) -> Iterator[Run]:
@@ -304,7 +308,14 @@ def _run(info: StudyInfo, found: Measurement, name: str, outcome: Outcome, metad
         metadata={**metadata, "nan": outcome.invalid} if outcome.invalid else metadata,
         is_submission=attack is not None and attack.method.is_submission,
         metrics={metric: value for metric, value in outcome.values.items() if metric != found.metric},
+        labels="predicted" if attack is None else attack.labels,
+        battery="" if attack is None else _battery(attack.method),
     )
+
+
+def _battery(method: MethodInfo) -> str:
+    """Name and version of the ensemble, if that is what was run."""
+    return f"{method.name} {method.version}" if method.name in ENSEMBLES.values() else ""
 
 
 def column_name(found: Measurement, info: StudyInfo) -> str:
@@ -329,6 +340,7 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
         "parameters": victim.parameters,
         "threads": found.threads,
         "repeat": 0 if attack is None else attack.method.seed,
+        "measured_by": UNSIGNED,
     }
     if attack is not None and attack.method.key:
         surrogate = attack.surrogate
@@ -345,6 +357,8 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
             "preset": attack.preset,
             "surrogate": "" if surrogate is None else surrogate.label(info.training),
             "notes": list(attack.notes),
+            "passes": dict(attack.passes),
+            **({"trials": [dict(trial) for trial in attack.trials]} if attack.trials else {}),
         }
     if found.flags:
         shown["flags"] = [flag.to_dict() for flag in found.flags]

@@ -1,4 +1,4 @@
-"""Specs: a method's name and parameters as plain values, and any frozen value of ours as canonical JSON."""
+"""Specs: a method's name and parameters as JSON values, and any frozen value of ours as canonical JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grb.errors import DataError
 
 # what a built method carries for its user and not for its result
 NOT_HASHED = frozenset({"on_epoch", "on_step", "device"})
-# plain values hold no cycles: they are JSON already, or what :func:`plain` made
+# JSON values hold no cycles: they are JSON already, or what :func:`jsonable` made
 _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, check_circular=False
 )
@@ -43,7 +43,7 @@ class Spec:
         if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
             raise DataError(f"a method is a name, or a name with parameters as in {{name: pgd}}; got {given!r}")
         params = {str(key): value for key, value in given.items() if key != "name"}
-        plain(params)
+        jsonable(params)
         return cls(given["name"], params)
 
     @property
@@ -53,12 +53,12 @@ class Spec:
             return self.name
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in sorted(self.params.items()))})"
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {"name": self.name, "params": plain(self.params)}
+        return {"name": self.name, "params": jsonable(self.params)}
 
 
-def plain(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """A value as JSON would hold it; frozen dataclasses become their class and fields, functions their import path."""
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -67,22 +67,22 @@ def plain(value: Any) -> Any:
             raise DataError(f"a parameter is {value}, but only finite numbers can be part of a job")
         return value
     if isinstance(value, enum.Enum):
-        return plain(value.value)
+        return jsonable(value.value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(plain(item) for item in value)
+        return sorted(jsonable(item) for item in value)
     if isinstance(value, Sequence):
-        return [plain(item) for item in value]
+        return [jsonable(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         own = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if _counts(each, value)}
-        return {"type": path_of(type(value)), **{name: plain(item) for name, item in own.items()}}
+        return {"type": path_of(type(value)), **{name: jsonable(item) for name, item in own.items()}}
     if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType):
         return path_of(value)
     held = getattr(value, "params", None)
     if isinstance(held, Mapping):
-        return {"type": path_of(type(value)), **plain(held)}
-    raise DataError(f"a {type(value).__name__} cannot be part of a job; use plain values, or a frozen dataclass")
+        return {"type": path_of(type(value)), **jsonable(held)}
+    raise DataError(f"a {type(value).__name__} cannot be part of a job; use JSON values, or a frozen dataclass")
 
 
 def _counts(field: dataclasses.Field[Any], value: Any) -> bool:
@@ -109,5 +109,5 @@ def canonical_json(value: Any) -> str:
 
 
 def digest(value: Any) -> str:
-    """sha256 of a plain value, as hex."""
+    """sha256 of a JSON value, as hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()

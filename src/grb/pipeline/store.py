@@ -7,22 +7,23 @@ import hashlib
 import json
 import os
 import socket
-import time
+import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grb.atomic import write_atomic
+from grb.atomic import make_directory, sync_directory, write_atomic
 from grb.errors import DataError, IntegrityError
 from grb.pipeline.job import Job
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, SUFFIXES, Record, checked_key, is_key, json_bytes
+from grb.pipeline.unused import find_unused, is_stale
 
-# a claim that nobody has renewed for so long belongs to a process that is gone; a file that no record names yet may be new
-STALE_SECONDS = 120.0
-# between making a claim and writing into it lie microseconds
-EMPTY_SECONDS = 5.0
+if TYPE_CHECKING:
+    from grb.pipeline.derived import DerivedChecks
+
+MAX_MESSAGE = 400
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._root = str(self.path)  # joined as text where there are many
+        self._shared: dict[Any, Any] = {}
         if self.path.exists() and not self.path.is_dir():
             raise DataError(f"{self.path} is a file, but a store is a directory; choose another path")
         self._check_format()
@@ -87,8 +89,11 @@ class Store:
         return os.path.exists(self._record_file(key))
 
     def read(self, key: str) -> Record:
-        """Read a record; one that is missing, torn or not of this key is refused."""
-        return Record.from_json(self.read_bytes(key), key=key, source=self._record_file(key))
+        """Read a record; one that is missing, torn, not of this key or not what its kind holds is refused."""
+        from grb.pipeline import gate  # a store is opened without what it imports
+
+        record = Record.from_json(self.read_bytes(key), key=key, source=f"{key[:12]} of {self._root}")
+        return gate.check_schema(record, self._shared)
 
     def read_bytes(self, key: str) -> bytes:
         """Read the bytes of a record's file."""
@@ -104,11 +109,23 @@ class Store:
             raise _unreadable(path, error) from None
 
     def write(self, record: Record) -> None:
-        """Write a record: the last step of a job."""
-        self._keep(record, record.to_json())
+        """Write a record, the last step of a job; one that could not be read again is refused."""
+        from grb.pipeline import gate
+
+        data = record.to_json()
+        self._keep(gate.check_schema(record), data)
 
     def _keep(self, record: Record, data: bytes) -> None:
         self.prepare()
+        for path in self.artefacts(record):
+            try:
+                os.utime(path)  # young again, so that nobody takes it for unused before the record is there
+            except FileNotFoundError:
+                raise IntegrityError(
+                    f"artefact {path} of record {record.key[:12]} is missing; run the job again"
+                ) from None
+            except OSError as error:
+                raise _unreadable(path, error) from None
         write_atomic(self.record_path(record.key), data)
         with contextlib.suppress(OSError):  # the record counts
             (self.path / "failed" / f"{record.key}.json").unlink(missing_ok=True)
@@ -119,20 +136,22 @@ class Store:
         """Iterate over the records of submissions."""
         return (self.read(name) for name in _names(f"{self._root}/submitted") if is_key(name) and self.has(name))
 
-    def receive(self, key: str, data: bytes, *, trust_code: bool = False) -> None:
+    def receive(self, key: str, data: bytes, *, trust_code: bool = False, checks: DerivedChecks | None = None) -> None:
         """Keep a record as another store wrote it, after :func:`grb.pipeline.gate.admit`; its artefacts must be here.
 
         Args:
             key: Key of the record.
             data: Content of its file.
             trust_code: Whether it may name code.
+            checks: Checks of what it derives, if it is one of many; its inputs must be here.
         """
-        from grb.pipeline import gate  # records are read without what it imports
+        from grb.pipeline import derived, gate
 
         path = self.record_path(key)
         record = gate.admit(Record.from_json(data, key=key, source=path), trust_code=trust_code)
-        for name in record.objects:
-            self.checked(record, name)
+        artefacts = {name: self.load(record, name) for name in record.objects}
+        if contradictions := (checks or derived.DerivedChecks(self.read)).check(record, artefacts):
+            raise IntegrityError(f"record {key[:12]} is not kept: {contradictions[0]}")
         self._keep(record, data)
 
     def keys(self) -> Iterator[str]:
@@ -151,7 +170,7 @@ class Store:
     def write_failure(self, job: Job, message: str, *, kind: str) -> None:
         """Keep the reason why a job failed."""
         self.prepare()
-        values = {"key": job.key, "job": job.plain(), "kind": kind, "error": message}
+        values = {"key": job.key, "job": job.to_dict(), "kind": kind, "error": message}
         write_atomic(self.path / "failed" / f"{job.key}.json", json_bytes(values))
 
     def failures(self) -> list[dict[str, Any]]:
@@ -193,10 +212,11 @@ class Store:
             sha256 = hashlib.sha256(data).hexdigest()
             path = self.object_path(sha256, suffix)
             if not _refreshed(path, len(data)):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_directory(path.parent)
                 os.replace(fresh, path)
+                sync_directory(path.parent)
         except OSError as error:
-            raise DataError(f"cannot write into {self.path}: {error.strerror}; choose another place") from None
+            raise DataError(f"cannot write into {self.path}: {error.strerror}; choose another location") from None
         finally:
             fresh.unlink(missing_ok=True)
         return {"sha256": sha256, "bytes": len(data), "suffix": suffix}
@@ -214,21 +234,29 @@ class Store:
             )
         return path
 
-    def checked(self, record: Record, name: str) -> Path:
-        """Return the same path as :meth:`find`, after its bytes have been compared with their sha256."""
-        path = self.find(record, name)
+    def load(self, record: Record, name: str) -> bytes:
+        """Read an artefact of a record, once; bytes of another size or sha256 than the record says are refused."""
+        path, entry = self.find(record, name), record.objects[name]
         try:
             with open(path, "rb", buffering=0) as stream:
-                data = stream.read()
+                # never more than the record says, whatever lies there
+                data = stream.read(entry["bytes"] + 1) if os.fstat(stream.fileno()).st_size == entry["bytes"] else b""
         except OSError as error:
             raise _unreadable(path, error) from None
-        entry = record.objects[name]
         if (hashlib.sha256(data).hexdigest(), len(data)) != (entry["sha256"], entry["bytes"]):
             raise IntegrityError(
                 f"artefact '{name}' of record {record.key[:12]} has other bytes than its name says; remove {path} and "
                 "the record, run again"
             )
-        return path
+        return data
+
+    @contextlib.contextmanager
+    def checked(self, record: Record, name: str) -> Iterator[Path]:
+        """Give the path of a private copy of an artefact: nobody can change what was compared with its sha256."""
+        with tempfile.TemporaryDirectory(prefix="grb-store-") as folder:
+            copy = Path(folder) / self.find(record, name).name
+            copy.write_bytes(self.load(record, name))
+            yield copy
 
     # claims: two runs on one store do not compute the same job, unless one of them is gone
 
@@ -248,7 +276,7 @@ class Store:
                     os.close(handle)
                 return True
             except FileExistsError:
-                if not _stale(path):
+                if not is_stale(path):
                     return False
                 path.unlink(missing_ok=True)
             except OSError as error:
@@ -268,88 +296,62 @@ class Store:
 
     # maintenance
 
-    def verify(self, *, on_record: Callable[[str], object] | None = None) -> list[Problem]:
+    def verify(self, *, on_record: Callable[[Record], object] | None = None) -> list[Problem]:
         """Check every record: its key and hash, its artefacts and inputs, its fields, and what it derives.
 
         The fields are those of its kind (:func:`grb.pipeline.gate.check_schema`), and nothing may contradict what it was made
         of (:mod:`grb.pipeline.derived`). Nothing that a record names is imported.
 
         Args:
-            on_record: Called with the key of every record that has been checked.
+            on_record: Called with every record that could be read; what it refuses is a problem of that record.
         """
-        from grb.pipeline import gate
         from grb.pipeline.derived import DerivedChecks
 
         problems: list[Problem] = []
         keys = list(self.keys())
-        known, checks = set(keys), DerivedChecks(self.read, self.find)
-        shared: dict[Any, Any] = {}
+        known, checks = set(keys), DerivedChecks(self.read)
         for key in keys:
             try:
                 record = self.read(key)
-                for name in record.objects:
-                    self.checked(record, name)
+                if on_record is not None:
+                    on_record(record)
+                artefacts = {name: self.load(record, name) for name in record.objects}
                 for needed in record.job.needs:
                     if needed not in known:
-                        problems.append(Problem(key, f"its input {needed[:12]} is not in the store"))
-                problems += [Problem(key, message) for message in checks.check(gate.check_schema(record, shared))]
+                        problems.append(_problem(key, f"its input {needed[:12]} is not in the store"))
+                problems += [_problem(key, message) for message in checks.check(record, artefacts)]
             except (IntegrityError, DataError) as error:
-                problems.append(Problem(key, str(error)))
-            if on_record is not None:
-                on_record(key)
-        problems += [Problem(key, message) for key, message in checks.disagreements()]
+                problems.append(_problem(key, str(error)))
+        problems += [_problem(key, message) for key, message in checks.disagreements()]
         return problems
 
-    def garbage(self) -> list[Path]:
-        """Return the files that no record names: artefacts of lost jobs, parts of killed writers, stale claims."""
-        named = {
-            self.object_path(entry["sha256"], entry["suffix"])
-            for record in self.records()
-            for entry in record.objects.values()
-        }
-        now = time.time()
-        loose = [path for path in sorted((self.path / "objects").rglob("*")) if path.is_file() and path not in named]
-        loose += [
-            path
-            for folder in ("records", "failed", "attestations")
-            for path in sorted((self.path / folder).rglob("*.part"))
-        ]
-        claims = [path for path in sorted((self.path / "claims").glob("*")) if _stale(path)]
-        # the record of a young artefact may be on its way
-        return [path for path in loose if now - _modified(path, now) > STALE_SECONDS] + claims
+    def garbage(self, named: Collection[Path] | None = None) -> list[Path]:
+        """Return the files that no record names: artefacts of lost jobs, parts of killed writers, stale claims.
+
+        Args:
+            named: Artefacts that records name (:meth:`artefacts`), if all records were read already.
+        """
+        if named is None:
+            named = {path for record in self.records() for path in self.artefacts(record)}
+        return find_unused(self.path, named)
+
+    def artefacts(self, record: Record) -> list[Path]:
+        """Return the paths of all artefacts of a record, whether they exist or not."""
+        return [self.object_path(entry["sha256"], entry["suffix"]) for entry in record.objects.values()]
+
+
+def _problem(key: str, message: str) -> Problem:
+    """A problem in one short line, whatever it quotes of the record."""
+    return Problem(key, " ".join(message.split())[:MAX_MESSAGE])
 
 
 def _refreshed(path: Path, size: int) -> bool:
-    """Whether a file of this size is there; it counts as new, so that nobody takes it for garbage."""
+    """Whether a file of this size is there; it counts as new, so that nobody takes it for unused."""
     try:
         os.utime(path)
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-def _modified(path: Path, otherwise: float) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # gone by now
-        return otherwise
-
-
-def _stale(path: Path) -> bool:
-    try:
-        age, owner = time.time() - path.stat().st_mtime, path.read_text().split()
-        if age > STALE_SECONDS or (len(owner) != 2 and age > EMPTY_SECONDS):
-            return True
-        if len(owner) != 2 or owner[0] != socket.gethostname():  # being written just now, or of another machine
-            return False
-        if os.name == "nt":  # where no signal only asks
-            return False
-        os.kill(int(owner[1]), 0)
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    except (ValueError, OverflowError, OSError):  # not ours, or somebody else's process
-        return False
-    return False
 
 
 def _names(folder: str) -> list[str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grb import serial
 from grb.errors import DataError
-from grb.evaluator.measurement import DatasetInfo
+from grb.evaluator.measurement import CORRUPTION, DatasetInfo
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, digest
 from grb.serial import Count
+
+if TYPE_CHECKING:
+    from grb.pipeline.recipe import Recipe
 
 FORMAT = 1
 
@@ -142,6 +145,26 @@ class Study:
         spec = Spec(self.info.name, {"scores": digest(sorted(scores)), "title": self.info.title})
         job = Job("study", spec, data)
         return Record(job.key, job, self.info.to_dict(), {}, dict(provenance))
+
+
+def recipe_facts(recipe: Recipe) -> dict[str, Any]:
+    """What a study repeats of its recipe, by the names of :class:`StudyInfo`."""
+    names = {spec.label for spec in recipe.surrogates}
+    return {
+        "name": recipe.name,
+        "title": recipe.title or recipe.name,
+        "scenario": recipe.scenario,
+        "difficulties": recipe.modes,
+        "objective": recipe.objective,
+        "train_mode": recipe.train_mode,
+        "repeats": recipe.repeats,
+        "victims": recipe.victims,
+        "training": dict(recipe.training),
+        "attack": {} if recipe.iterations is None else {"iterations": recipe.iterations},
+        "surrogates": tuple(sorted(names)) if recipe.scenario != CORRUPTION else (),
+        "paper": recipe.paper,
+        "quick": recipe.is_quick,
+    }
 
 
 def closure(jobs: Mapping[str, Job], keys: Iterable[str]) -> Iterator[str]:

@@ -207,9 +207,9 @@ def _check_basis(path: Path, meta: Mapping[str, Any], dataset: Dataset) -> None:
     """A file that says which graph it is of must be of this one."""
     own = {"dataset": dataset.name, "fingerprint": dataset.fingerprint()}
     for key, wanted in own.items():
-        told = meta.get(key)
-        if told is not None and told != wanted:
-            raise DataError(f"{path} says {key} {short(told)}, but '{dataset.name}' has {short(wanted)}")
+        recorded = meta.get(key)
+        if recorded is not None and recorded != wanted:
+            raise DataError(f"{path} says {key} {short(recorded)}, but '{dataset.name}' has {short(wanted)}")
 
 
 def _check_normal(path: Path, edit: GraphEdit) -> None:
@@ -231,8 +231,8 @@ def _harmless(edit: GraphEdit, targets: torch.Tensor) -> Iterator[str]:
         yield "it changes nothing"
         return
     if edit.num_new:
-        if alone := int((injected_degrees(edit) == 0).sum()):
-            yield f"{alone} of {edit.num_new} injected nodes have no edge"
+        if isolated := int((injected_degrees(edit) == 0).sum()):
+            yield f"{isolated} of {edit.num_new} injected nodes have no edge"
         ends = edit.add[edit.add < edit.base]
         if len(ends) and not torch.isin(ends, targets).any():
             yield "no injected node is joined with a target"

@@ -11,12 +11,13 @@ from contextlib import contextmanager, redirect_stdout
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from grb.attack.auto.ensemble import GraphAutoAttack
 from grb.attack.base import AttackContext, Step, run_attack
 from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
@@ -24,19 +25,23 @@ from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.entries import entries
 from grb.errors import DataError, IntegrityError
-from grb.evaluator.blind import Decisions, Question, check_answers
+from grb.evaluator.blind import Decisions, Question, check_answers, check_new_process
+from grb.evaluator.measurement import pack_bits
+from grb.evaluator.new_process import NewProcess
 from grb.evaluator.sanity_checks import check_model
+from grb.evaluator.score_checks import Flag
 from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
+from grb.pipeline.attack_job import stream_seed, trace, true_labels
 from grb.pipeline.gate import check_edit, check_model_params
 from grb.pipeline.job import Job
 from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.provenance import provenance
 from grb.pipeline.record import NOT_COMPUTED, Record
-from grb.pipeline.spec import Spec, digest, plain
+from grb.pipeline.spec import Spec, digest, jsonable
 from grb.pipeline.store import Store
 from grb.threat import threat_from_dict
 from grb.trainer import Epoch
@@ -44,8 +49,6 @@ from grb.trainer.checkpoint import load_model, save_model
 
 Value = TypeVar("Value")
 Answer = tuple[Question, Prediction, Decisions]
-# points of a loss or accuracy trace that a record keeps
-TRACE = 50
 
 
 @contextmanager
@@ -101,6 +104,7 @@ class Worker:
         self.clean: LRUCache[Answer] = LRUCache(64)
         self.records: LRUCache[Record] = LRUCache(256)
         self.perturbed: LRUCache[Graph] = LRUCache(4)
+        self.new_process = NewProcess()
 
     def do(self, job: Job) -> Record:
         """Compute a job and write its record; a job that is done already is only read."""
@@ -173,20 +177,28 @@ class Worker:
         model = self.model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
         view = dataset.attacker_view(job.mode)
         limits = threat_from_dict(job.extra["threat"])
-        context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step)
-        done = run_attack(attack, context, seed=job.seed)
+        if isinstance(attack, GraphAutoAttack):
+            pool = [self._edit(key, dataset) for role, key in job.inputs.items() if role != "surrogate"]
+            attack = replace(attack, pool=pool)
+        aims = true_labels(job, dataset, attack)
+        context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims)
+        done = run_attack(attack, context, seed=stream_seed(job))
         # counted once more against limits that were made after the attack had ended
         budget = threat_from_dict(job.extra["threat"]).check(dataset.graph, done.edit, view.targets)
         result = {
             "budget": {name: float(value) for name, value in budget.items()},
             "steps": len(done.steps),
             "planned_steps": steps_of(attack) or 1,
-            "loss": _trace([step.loss for step in done.steps]),
-            "kept": _trace([step.accuracy for step in done.steps]),
+            "loss": trace([step.loss for step in done.steps]),
+            "kept": trace([step.accuracy for step in done.steps]),
             "seconds": round(done.seconds, 4),
             "cpu_seconds": round(done.cpu_seconds, 4),
             "notes": list(done.notes),
+            "passes": {"forward": done.passes.forward, "backward": done.passes.backward},
         }
+        if done.envelope is not None:
+            result["trials"] = [trial.to_dict() for trial in done.trials]
+            result["envelope"] = pack_bits(done.envelope)
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
         meta |= _split(job)
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
@@ -207,15 +219,7 @@ class Worker:
         after = asked.ask(model, dataset)
         own = None if job.data.chain else _kept(asked, after, model)
         clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
-        flags = check_answers(
-            model, lambda: self.model(key), dataset, asked, after, generator, None if own else (clean[0], clean[2])
-        )
-        if (
-            own
-            and dataset.task == "node"
-            and (is_third_party(model) or self._record(key).job.spec.name in NOT_COMPUTED)
-        ):
-            flags += check_model(self.model(key), dataset)
+        flags = self._check(key, model, dataset, asked, after, generator, None if own else (clean[0], clean[2]))
         found = score(
             model,
             dataset,
@@ -225,6 +229,30 @@ class Worker:
             after=after,
         )
         return replace(measure(job, dataset, found, self._record), flags=tuple(flags)).to_dict(), {}
+
+    def _check(
+        self,
+        key: str,
+        model: nn.Module,
+        dataset: Dataset,
+        asked: Question,
+        after: Prediction,
+        generator: torch.Generator,
+        clean: tuple[Question, Decisions] | None,
+    ) -> list[Flag]:
+        """What the checks of a model find that has just answered; those of its gradients are done on the clean graph."""
+        name = self._record(key).job.spec.name
+        third_party = is_third_party(model) or (name not in NOT_COMPUTED and ModelName.parse(name).is_third_party)
+        flags = check_answers(
+            model, lambda: self.model(key), dataset, asked, after, generator, clean, third_party=third_party
+        )
+        if third_party:
+            with self._weights(key) as (weights, trusted):
+                found = self.new_process.ask(weights, trusted, asked.graph, asked.view)
+            flags += check_new_process(model, after, found, dataset)
+        if clean is None and (third_party or name in NOT_COMPUTED):
+            flags += check_model(self.model(key), dataset)
+        return flags
 
     def _clean(self, key: str, dataset: Dataset, known: Tensor) -> Answer:
         """What a fresh copy says of the clean graph."""
@@ -255,7 +283,11 @@ class Worker:
         graph = dataset.graph
         for link in links:
             start = graph
-            named = (job.data.dataset, start.fingerprint() if start is not dataset.graph else "", digest(link.plain()))
+            named = (
+                job.data.dataset,
+                start.fingerprint() if start is not dataset.graph else "",
+                digest(link.to_dict()),
+            )
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
         return profile(dataset, graph, job, method).to_dict(), {}
@@ -279,12 +311,9 @@ class Worker:
         """Return a fresh copy of the trained model of a job, after its bytes were checked."""
 
         def load() -> nn.Module:
-            record = self.store.read(key)
-            # the key of a job that somebody planned names this code, so it may be imported; what was sent names none
-            name = record.job.spec.name
-            trusted = None if name in NOT_COMPUTED else _trusted_code(ModelName.parse(name))
-            model = load_model(self.store.checked(record, "weights"), trusted=trusted)
-            if name in NOT_COMPUTED:
+            with self._weights(key) as (weights, trusted):
+                model = load_model(weights, trusted=trusted)
+            if trusted is None:
                 check_model_params(model.params, f"the model of record {key[:12]}")
             return model
 
@@ -292,12 +321,25 @@ class Worker:
         # copying somebody's object is calling his code, so it is read again
         return _ending_copies(load()) if is_third_party(kept) else deepcopy(kept)
 
+    @contextmanager
+    def _weights(self, key: str) -> Iterator[tuple[Path, str | None]]:
+        """The file of a trained model, after its bytes were checked, and the code that it may name.
+
+        The key of a job that somebody planned names its code, so that may be imported; what was sent names none.
+        """
+        record = self.store.read(key)
+        name = record.job.spec.name
+        trusted = None if name in NOT_COMPUTED else _trusted_code(ModelName.parse(name))
+        with self.store.checked(record, "weights") as path:
+            yield path, trusted
+
     def _edit(self, key: str, dataset: Dataset) -> GraphEdit:
         """An edit of the store, counted once more against the threat model of its job: the store may come from anywhere."""
 
         def load() -> GraphEdit:
             record = self._record(key)
-            edit = GraphEdit.load(self.store.checked(record, "edit"))
+            with self.store.checked(record, "edit") as path:
+                edit = GraphEdit.load(path)
             check_edit(edit, record.job, dataset)
             return edit
 
@@ -312,7 +354,7 @@ def _trusted_code(name: ModelName) -> str:
 
 def _check_method(job: Job, built: Any) -> None:
     """The presets of this version must be those that the job was planned with, or its key would lie."""
-    if plain(built) != plain(job.method):
+    if jsonable(built) != jsonable(job.method):
         raise IntegrityError(f"'{job.spec.name}' has other presets here than where the job was planned; plan again")
 
 
@@ -336,10 +378,3 @@ def _kept(asked: Question, found: Prediction, model: nn.Module) -> Answer:
 
 def _split(job: Job) -> dict[str, int]:
     return {} if job.data.split is None else {"split": job.data.split}
-
-
-def _trace(values: list[float]) -> list[float]:
-    """At most :data:`TRACE` points of a history, first and last among them; None stands for what is not finite."""
-    if len(values) > TRACE:
-        values = [values[round(index * (len(values) - 1) / (TRACE - 1))] for index in range(TRACE)]
-    return [round(float(value), 6) for value in values if np.isfinite(value)]

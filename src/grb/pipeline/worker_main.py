@@ -18,7 +18,7 @@ from grb.pipeline.job import Job
 from grb.pipeline.process_tree import CHECK_SECONDS, exit_group
 from grb.pipeline.store import Store
 
-# from a task's arguments to its plain value
+# from a task's arguments to its JSON value
 Handler = Callable[..., Any]
 
 
@@ -107,7 +107,7 @@ def serve(pipe: Connection, make: Callable[..., Handler], arguments: Sequence[An
 
 
 def _send(pipe: Connection, kind: str, value: Any) -> None:
-    """Send one line of JSON: plain values only, which the parent can read without waiting for the rest or running any."""
+    """Send one line of JSON: JSON values only, which the parent can read without waiting for the rest or running any."""
     line = memoryview(json.dumps([kind, value]).encode() + b"\n")
     if os.name == "nt":
         pipe.send_bytes(line)
