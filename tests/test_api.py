@@ -206,3 +206,20 @@ def test_a_misspelt_argument_of_evaluate_is_answered() -> None:
     made = dataset()
     with pytest.raises(DataError, match="evaluate has no argument 'metric'; it has model, dataset, edit and metrics"):
         grb.evaluate(grb.train("gcn", made, **SMALL), made, metric="auroc")  # type: ignore[call-overload]
+
+
+def test_true_labels_are_for_white_box_attacks_of_grb() -> None:
+    data = dataset()
+    model = grb.train("gcn", data, **SMALL)
+    assert grb.run_attack("fgsm", model, data, iterations=2, labels="true").labels == "true"
+    assert grb.run_attack("fgsm", model, data, iterations=2).labels == "predicted"
+
+    def mine(context: Any, *, generator: torch.Generator) -> GraphEdit:
+        return GraphEdit(n=context.graph.n)
+
+    with pytest.raises(DataError, match="mine is no attack of grb; attacks of others aim at predicted labels"):
+        grb.run_attack(mine, model, data, threat=grb.threat.Injection(1, 1, (-1.0, 1.0)), labels="true")
+    with pytest.raises(DataError, match="only a white-box attack may aim at true labels"):
+        grb.run_attack("fgsm", model, data, knowledge="transfer", labels="true")
+    with pytest.raises(DataError, match="labels is 'odd', but 'predicted' or 'true' is needed"):
+        grb.run_attack("fgsm", model, data, labels="odd")  # type: ignore[arg-type]

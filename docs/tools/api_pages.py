@@ -15,6 +15,7 @@ PACKAGES = (
     "taxonomy",
     "defense",
     "attack",
+    "attack.auto",
     "attack.injection",
     "attack.modification",
     "trainer",

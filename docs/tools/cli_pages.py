@@ -96,7 +96,7 @@ def _name(param: Any) -> str:
 
 
 def _help(param: Any) -> str:
-    """What it means and, where that is a plain value, what it is if not given."""
+    """What it means and, where that is a JSON value, what it is if not given."""
     text = " ".join((param.help or "").split()).replace("|", "\\|").replace("<", "&lt;")
     if param.required:
         return f"{text} Needed."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, AttackResult, Knowledge, Step
+from grb.attack.base import Attack, AttackContext, AttackResult, Knowledge, Labels, Step
 from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack, default_threat
 from grb.dataset import Dataset
@@ -171,6 +171,7 @@ def run_attack(
     mode: str | None = None,
     threat: Threat | None = None,
     knowledge: Knowledge = "white-box",
+    labels: Labels = "predicted",
     seed: int = 0,
     on_step: Callable[[Step], None] | None = None,
     **params: Any,
@@ -188,6 +189,8 @@ def run_attack(
         threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty (for
             other datasets ``Injection.inferred``), and 5 % of the edges for a modification.
         knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
+        labels: Labels that the attack takes away: those that the model predicts on the clean graph, or the ``true`` ones, to
+            measure the worst case; white-box and with attacks of grb only.
         seed: Random seed of the attack.
         on_step: Called after each step, for progress.
         params: For a named attack: ``iterations``, ``step``, or its own constructor's arguments.
@@ -207,8 +210,33 @@ def run_attack(
     if model is not None:
         check_task(model, dataset)
     limits = threat if threat is not None else default_threat(made, dataset, mode)
-    context = AttackContext(dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None))
+    aims = _true_labels(made, dataset, mode, knowledge) if _aims_at_truth(labels) else None
+    context = AttackContext(
+        dataset.attacker_view(mode), limits, model, knowledge, on_step or (lambda step: None), true_labels=aims
+    )
     return run_checked(made, context, seed=seed)
+
+
+def _aims_at_truth(labels: str) -> bool:
+    if labels not in get_args(Labels):
+        raise DataError(f"labels is {labels!r}, but 'predicted' or 'true' is needed")
+    return labels == "true"
+
+
+def _true_labels(attack: Attack, dataset: Dataset, mode: str, knowledge: str) -> Tensor:
+    """Labels of the targets, [t], for white-box attacks of grb; refused for all others."""
+    if knowledge != "white-box":
+        raise DataError(
+            f"labels is 'true', but knowledge is {knowledge!r}; only a white-box attack may aim at true labels"
+        )
+    if not type(attack).__module__.startswith("grb.attack."):
+        raise DataError(
+            f"labels is 'true', but {getattr(attack, '__name__', type(attack).__name__)} is no attack of grb; "
+            "attacks of others aim at predicted labels"
+        )
+    if dataset.labels.dim() != 1:
+        raise DataError(f"labels is 'true', but nodes of '{dataset.name}' have several labels; leave it out")
+    return dataset.labels[dataset.test_ids(mode)]
 
 
 def load_model(

@@ -1,4 +1,4 @@
-"""What grb has, as plain values: every name with its import path and a summary; nothing is imported.
+"""What grb has, as JSON values: every name with its import path and a summary; nothing is imported.
 
 Third-party packages add entries through entry points of the groups ``grb.datasets``, ``grb.models``, ``grb.attacks``,
 ``grb.defenses`` and ``grb.perturbations``.
@@ -217,6 +217,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "tdgia": Entry(
             "grb.attack.injection.tdgia:TDGIA", "topological defects, sequential (Zou et al. 2021)", group="injection"
         ),
+        "composed-injection": Entry(
+            "grb.attack.injection.composed:ComposedInjection",
+            "edges, start, loss and optimiser by name, with rewiring by gradients",
+            group="injection",
+        ),
         "rnd-edges": Entry(
             "grb.attack.modification.random:RND", "drop random edges", ("rand-edges",), group="modification"
         ),
@@ -259,6 +264,43 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.attack.modification.prbcd:GRBCD",
             "greedy on blocks of edges (Geisler et al. 2021)",
             ("grbcd",),
+            group="modification",
+        ),
+        "auto": Entry(
+            "grb.attack.auto.ensemble:GraphAutoAttack",
+            "the standard ensemble: races attacks, returns the strongest edit",
+            group="injection",
+        ),
+        "auto-edges": Entry(
+            "grb.attack.auto.ensemble:EdgeAutoAttack",
+            "the standard ensemble for changed edges",
+            group="modification",
+        ),
+        "lr-bcd": Entry(
+            "grb.attack.modification.lrbcd:LRBCD",
+            "the same within a budget of every node (Gosch et al. 2023)",
+            ("lrbcd",),
+            group="modification",
+        ),
+        "local-search": Entry(
+            "grb.attack.modification.local_search:LocalSearch",
+            "flips by exact outcomes, the weakest exchanged (ours)",
+            group="modification",
+        ),
+        "eva": Entry(
+            "grb.attack.modification.eva:EvA",
+            "evolutionary, without gradients (Akhondzadeh et al. 2026)",
+            group="modification",
+        ),
+        "eva-plus": Entry(
+            "grb.attack.modification.eva_plus:EvAPlus",
+            "mutations by exact local outcomes, without gradients (ours)",
+            ("eva+",),
+            group="modification",
+        ),
+        "random-search": Entry(
+            "grb.attack.modification.random_search:RandomSearch",
+            "random exchanges, without gradients (after Andriushchenko et al. 2020)",
             group="modification",
         ),
         "metattack": Entry(

@@ -53,11 +53,11 @@ class UnknownName(GRBError, KeyError):
         near = _nearest(name, known)
         hint = f" Did you mean '{near}'?" if near else ""
         shown = name if len(name) <= 80 else name[:77] + "..."
-        self.sentence = f"no {kind} '{shown}'.{hint} {advice or f'`grb ls {kind}s` shows all names.'}"
-        super().__init__(self.sentence)
+        self.message = f"no {kind} '{shown}'.{hint} {advice or f'`grb ls {kind}s` shows all names.'}"
+        super().__init__(self.message)
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.message
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:

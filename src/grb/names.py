@@ -149,8 +149,8 @@ class ModelName:
         for own in (f"{self.base}-{wanted}", f"{self.base}{wanted}"):  # gcn-svd, gcnguard
             if own in entries("model"):
                 return replace(self, base=own)
-        alone = ModelName.of_defense(wanted)
-        raise DataError(f"defense '{alone}' is itself a model and cannot be put on '{self}'; leave '{self}' out")
+        base_model = ModelName.of_defense(wanted)
+        raise DataError(f"defense '{base_model}' is itself a model and cannot be put on '{self}'; leave '{self}' out")
 
     @classmethod
     def of_defense(cls, defense: str) -> ModelName:

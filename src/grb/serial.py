@@ -96,10 +96,10 @@ def _reader(kind: Any) -> Reader:
         return _mapping(_reader(arguments[0]), _reader(arguments[1]))
     if is_dataclass(kind):
         return _dataclass(kind)
-    return _plain(kind)
+    return _scalar(kind)
 
 
-def _plain(kind: Any) -> Reader:
+def _scalar(kind: Any) -> Reader:
     def read(value: Any) -> Any:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)

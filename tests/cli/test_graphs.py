@@ -57,7 +57,6 @@ def test_a_surrogate_of_graphs_is_trained_for_a_transfer(grb_json, models):
 
 
 REFUSED = {
-    ("eval", "gin", "--checks"): "leave it out",
     ("eval", "gin", "--dataset", "synth-tiny"): "classifies graphs, but 'synth-tiny' has nodes",
     ("attack", "fga", "--model", "gin", "--figures", "figures"): "--figures draws attacked nodes",
     ("attack", "fga", "--model", "gin", "--victim", "gcn"): "trained on the splits 3, 4 of 'synth-graphs'",

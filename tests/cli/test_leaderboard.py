@@ -35,6 +35,12 @@ def test_show_takes_a_difficulty_and_a_metric(grb, boards_file):
     assert "Allowed: score, drop" in refusal(grb("leaderboard", boards_file, "--metric", "speed"))
 
 
+def test_a_bundle_is_not_shown_but_told_how_to(grb, tmp_path):
+    bundle = tmp_path / "bundle.zip"
+    bundle.write_bytes(b"PK")
+    assert f"`grb store copy {bundle} STORE`" in refusal(grb("leaderboard", bundle))
+
+
 def test_show_of_a_store(grb):
     done = grb("leaderboard", tiny_store())
     assert done.exit_code == 0

@@ -13,7 +13,7 @@ from grb.pipeline import Limits, Store, plan_study, run
 from grb.pipeline.provenance import provenance
 from grb.pipeline.record import json_bytes
 from grb.pipeline.spec import digest
-from grb.pipeline.store import STALE_SECONDS
+from grb.pipeline.unused import STALE_SECONDS
 from pipeline.parts import TINY, recipe
 
 from .conftest import refusal
@@ -162,7 +162,14 @@ def test_a_store_is_signed_verified_and_shown(grb, grb_json, own, tmp_path):
     assert grb_json("store", "sign", own, "--key", key, "--name", "Our lab")["records"] == 23
     found = grb_json("store", "verify", own, "--key", f"{key}.pub")["attestations"]
     assert found == {"signed": 23, "unsigned": 0, "unverified": 0, "signers": ["Our lab"]}
-    assert "measured by: Our lab" in grb("leaderboard", own, "--key", f"{key}.pub").stderr
+    shown = grb("leaderboard", own, "--key", f"{key}.pub")
+    assert "measured by: Our lab" in shown.stderr
+    rows = [line for line in shown.stdout.splitlines() if line.startswith(("gcn", "mlp", "rnd", "fgsm"))]
+    assert sum(line.endswith("Our lab") for line in rows) == 4  # two defenses and two attacks
+    boards = tmp_path / "boards.json"
+    grb("leaderboard", own, "--key", f"{key}.pub", "--format", "json", "-o", boards)
+    assert "--key checks the signatures of a store" in refusal(grb("leaderboard", boards, "--key", f"{key}.pub"))
+    assert "signatures can be checked in its store only" in grb("leaderboard", boards).stderr
     assert "measured by: unverified" in grb("leaderboard", own).stderr
     a_record(own).unlink()
     done = grb("store", "verify", own, "--key", f"{key}.pub")
@@ -174,7 +181,12 @@ def test_what_cannot_be_signed_is_one_sentence(grb, own, tmp_path):
     grb("store", "sign", "--new-key", tmp_path / "k")
     assert "either --key FILE" in refusal(grb("store", "sign", own))
     assert "exists already" in refusal(grb("store", "sign", "--new-key", tmp_path / "k"))
-    assert "the signer's name is" in refusal(grb("store", "sign", own, "--key", tmp_path / "k"))
+    assert "add --name" in refusal(grb("store", "sign", own, "--key", tmp_path / "k"))
+    assert "the signer's name is" in refusal(grb("store", "sign", own, "--key", tmp_path / "k", "--name", " x"))
+    public = refusal(grb("store", "sign", own, "--key", tmp_path / "k.pub", "--name", "x"))
+    assert "is a public key, but the private one signs" in public
+    private = refusal(grb("leaderboard", own, "--key", tmp_path / "k"))
+    assert "is a private key" in private and "k.pub" in private
     a_record(own).write_text("{torn")
     done = grb("store", "sign", own, "--key", tmp_path / "k", "--name", "Our lab")
     assert done.exit_code == 3 and "is not signed" in refusal(done)

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from grb.errors import IntegrityError
 from grb.pipeline import DataRef, Job, Record, Spec, Store
 from grb.taxonomy import PerturbationInfo, ProfileMeasurement, published, read_profiles
 
@@ -295,10 +296,12 @@ def test_versions_of_a_perturbation_never_share_a_cell(grb, tmp_path):
     assert "runs of a under NoEdges" in told and "--where perturbation_version=" in told
 
 
-def test_runs_of_an_earlier_version_are_refused_in_a_sentence(grb, tmp_path):
+def test_runs_of_an_earlier_version_are_refused_in_a_sentence(tmp_path):
     store, job = Store(tmp_path / "store"), Job("profile", Spec("gcn"), DataRef("a", "f"))
-    store.write(Record(job.key, job, {"dataset": "a", "perturbation": "-", "auroc": 0.9}, {}, {}))
-    assert "1 profiling runs of" in refusal(grb("taxonomy", "analyse", store.path))
+    with pytest.raises(
+        IntegrityError, match="this is not a profiling run of format 1; `grb taxonomy run` makes new ones"
+    ):
+        store.write(Record(job.key, job, {"dataset": "a", "perturbation": "-", "auroc": 0.9}, {}, {}))
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_unwritable_place_is_refused_before_training_and_left_as_it_was(grb, tmp
     (tmp_path / "file").write_text("mine")
     done = grb("train", "gcn", *TINY, "-o", tmp_path / "file" / "deep" / "gcn.safetensors")
     assert done.exit_code == 2
-    assert refusal(done).endswith(f"{tmp_path / 'file'} is not a directory; choose another place")
+    assert refusal(done).endswith(f"{tmp_path / 'file'} is not a directory; choose another location")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -180,7 +180,7 @@ def test_a_split_is_told_in_words(grb):
 
 def test_failed_write_still_shows_the_scores(grb, monkeypatch, tmp_path):
     def full_disk(*args, **options):
-        raise DataError("cannot write it: No space left on device; choose another place")
+        raise DataError("cannot write it: No space left on device; choose another location")
 
     monkeypatch.setattr("grb.cli.train.write_atomic", full_disk)
     done = grb("train", "gcn", *TINY, "-o", tmp_path / "gcn.safetensors", "--json")

@@ -90,7 +90,7 @@ def test_runs_are_resampled_where_they_are_known() -> None:
     still, shaky = (assign(runs(noise), "transductive", exclude="Actor", draws=200) for noise in (0.0, 0.06))
     assert still.dataset == "mine" and still.nearest.dataset == "DzEu"
     assert still.nearest.nearest > shaky.nearest.nearest
-    assert any("0.66" in sentence for sentence in still.sentences)  # the unperturbed AUROC came with them
+    assert any("0.66" in sentence for sentence in still.messages)  # the unperturbed AUROC came with them
 
 
 def test_one_of_several_profiles_is_chosen_by_name() -> None:

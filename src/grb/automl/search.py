@@ -82,7 +82,7 @@ class TuningResult:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return JSON values for JSON."""
         names = ("values", "score", "state", "seconds")
         trials = [{name: getattr(each, name) for name in names} for each in self.trials]
         return {

@@ -55,7 +55,7 @@ class Dimension:
 
     @classmethod
     def of(cls, name: str, given: Any) -> Dimension:
-        """Read plain values as in ``{choice: [1, 2]}`` or ``{low: 0.1, high: 1, log: true}``."""
+        """Read JSON values as in ``{choice: [1, 2]}`` or ``{low: 0.1, high: 1, log: true}``."""
         known = ("choice", "low", "high", "log", "step")
         if not isinstance(given, Mapping):
             raise DataError(
@@ -98,7 +98,7 @@ Space = Mapping[str, Dimension]
 
 
 def space_of(values: Mapping[str, Any]) -> dict[str, Dimension]:
-    """Read a space from plain values.
+    """Read a space from JSON values.
 
     >>> space_of({"lr": {"choice": [0.1, 0.01]}})["lr"].choice
     (0.1, 0.01)

@@ -56,15 +56,15 @@ class Verbs(TyperGroup):
         except typer.Abort:
             code = INTERRUPTED
         except Exception as error:
-            sentence = _sentence(error)
+            sentence = _message(error)
             if sentence is None:
                 raise
             if debug:
                 traceback.print_exc()
-            _say(f"error: {sentence}")
+            _print_error(f"error: {sentence}")
             code = INTEGRITY if isinstance(error, IntegrityError) else BAD_INPUT
         if code == INTERRUPTED:
-            _say("interrupted")
+            _print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -120,7 +120,7 @@ def _searching(data_dir: str | None) -> Iterator[None]:
             os.environ["GRB_DATA_DIR"] = before
 
 
-def _sentence(error: Exception) -> str | None:
+def _message(error: Exception) -> str | None:
     """What to tell the user; None for an error that nobody foresaw, whose traceback is worth more."""
     # by attribute: typer carries a click of its own since 0.20, so there is no one class to import
     message = getattr(error, "format_message", None)
@@ -138,7 +138,7 @@ def _sentence(error: Exception) -> str | None:
     return None
 
 
-def _say(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     # one line without control characters: a sentence may quote a name from a file that somebody sent
     shown = "".join(letter if letter.isprintable() else "?" for letter in " ".join(sentence.split()))
     print(shown, file=sys.stderr)

@@ -124,8 +124,10 @@ def attack(
         options.settings_of(limits, "--limit"),
     )
     chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
-    alone = surrogate is not None and dataset is not None and written is not None  # a submission: nobody to score
-    roles = _roles(model, surrogate, victim or [], alone=alone)
+    submission_only = (
+        surrogate is not None and dataset is not None and written is not None
+    )  # a submission: nobody to score
+    roles = _roles(model, surrogate, victim or [], submission_only=submission_only)
     options.use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
     loaded = load_dataset(source)
@@ -171,7 +173,7 @@ def _check_figures(figures: Path | None, dataset: Dataset) -> None:
     options.check_directory(figures, figures)
 
 
-def _roles(model: Path | None, surrogate: str | None, victims: Sequence[Path], *, alone: bool) -> Roles:
+def _roles(model: Path | None, surrogate: str | None, victims: Sequence[Path], *, submission_only: bool) -> Roles:
     """Read the files; a surrogate alone is enough if its edit is kept."""
     from grb.model.build import settings
     from grb.trainer.checkpoint import load_model_with_meta
@@ -180,7 +182,7 @@ def _roles(model: Path | None, surrogate: str | None, victims: Sequence[Path], *
         raise DataError(
             "--model and --surrogate were both given; --model attacks a saved model, --surrogate trains one to attack"
         )
-    if model is None and not victims and not alone:
+    if model is None and not victims and not submission_only:
         missing = (
             "--surrogate needs a victim to score, or --dataset and --output" if surrogate else "no model was given"
         )
@@ -211,11 +213,11 @@ def _specs(chosen: Sequence[str], dataset: Dataset, changes: Mapping[str, Any], 
         if len(chosen) == 1:
             missing = []
         for option in missing:
-            output.say(f"note: attack '{name}' has no {option}")
+            output.echo(f"note: attack '{name}' has no {option}")
         if getattr(plain, "needs_model", True) and not has_model:
             raise DataError(f"attack '{name}' needs a model; give one with --model FILE or --surrogate NAME")
         if getattr(plain, "objective", "evasion") == "poisoning":
-            output.say(
+            output.echo(
                 f"note: attack '{name}' is made for models trained after it, but those here were trained before; "
                 "a recipe with 'objective: poisoning' trains them on the attacked graph"
             )
@@ -253,7 +255,7 @@ def _threats(
         raise DataError("--limit has both edges and edge_ratio; the second is the first as a fraction of all edges")
     given = known["injection"] <= allowed.keys()
     if "injection" in scenarios.values() and dataset.task == "node" and not has_limits(dataset.name) and not given:
-        output.say(
+        output.echo(
             f"the papers have no limits for '{dataset.name}': what is not given is inferred, nodes and edges as on grb-cora "
             "(7.5 % of the targets, 20 edges each), features within the range of the data"
         )

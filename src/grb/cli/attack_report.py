@@ -40,7 +40,7 @@ class Attacked(jobs.Run):
 
 
 def values(store: Store, run: Attacked) -> Values:
-    """Return one attack as plain values, for JSON and tables; scores are fractions."""
+    """Return one attack as JSON values, for JSON and tables; scores are fractions."""
     found: Values = {"attack": run.attack, "difficulty": run.difficulty, "seed": run.seed, "victims": []}
     ended: Values = {"saved": run.saved, "figures": run.figures, "error": run.error}
     if not store.has(run.job):
@@ -58,6 +58,7 @@ def values(store: Store, run: Attacked) -> Values:
         "victims": victims,
         **{name: record.result[name] for name in ("budget", "steps", "seconds", "cpu_seconds", "notes")},
         "peak_megabytes": record.provenance["peak_megabytes"],
+        **({"trials": list(record.result["trials"])} if record.result.get("trials") else {}),
         **ended,
     }
 
@@ -120,7 +121,8 @@ def write(store: Store, run: Attacked, header: Values, written: Path | None) -> 
     facts = {key: value for key, value in found.items() if key not in ("saved", "figures", "error")}
     text = json.dumps({**header, **facts, "edit": path.name, "trace": trace}, indent=1, allow_nan=False)
     try:
-        edit = GraphEdit.load(store.checked(record, "edit"))
+        with store.checked(record, "edit") as kept:
+            edit = GraphEdit.load(kept)
         edit.save(path, **meta, dataset=dataset["name"], fingerprint=dataset["fingerprint"])
         write_atomic(path.with_suffix(".json"), text.encode() + b"\n")
         run.saved = str(path)
@@ -148,7 +150,8 @@ def draw(store: Store, run: Attacked, dataset: Dataset, directory: Path | None) 
         if dataset.labels.dim() == 1:
             name, score = next(iter(run.scores.items()))
             model = Worker(store).model(store.read(score).job.inputs["model"])
-            edit = GraphEdit.load(store.checked(record, "edit"))
+            with store.checked(record, "edit") as stored:
+                edit = GraphEdit.load(stored)
             graphs = dataset.graph, dataset.graph.apply(edit)
             before, after = (predict_checked(model, graph, dataset).logits.argmax(1) for graph in graphs)
             target = visualise.telling_target(dataset.graph, edit, dataset.test_ids(run.difficulty), before, after)
@@ -214,6 +217,28 @@ def show(result: Values, title: str, seeds: int, total: int) -> None:
         seeds=seeds,
         total=total,
     )
+    for run in result["runs"]:
+        if run.get("trials"):
+            _show_trials(run)
+
+
+def _show_trials(run: Values) -> None:
+    """Show what an ensemble tried, in its order."""
+    columns = ("trial", "level", "kept (%)", "CPU s", "forward", "backward", "error")
+    rows = [
+        [
+            trial["name"],
+            trial["level"],
+            None if trial["kept"] is None else f"{100 * trial['kept']:.2f}",
+            f"{trial['cpu_seconds']:.2f}",
+            trial["forward"],
+            trial["backward"],
+            trial["error"] or None,
+        ]
+        for trial in run["trials"]
+    ]
+    title = f"trials of {run['attack']}, {run['difficulty']}, seed {run['seed']}"
+    output.table(title, columns, rows, numbers=columns[1:-1])
 
 
 def _cells(row: Mapping[str, Any]) -> list[str | None]:
@@ -240,11 +265,11 @@ def say_files(runs: Sequence[jobs.Run], *, submittable: bool) -> None:
     saved = [run.saved for run in runs if run.saved]
     drawn = [path for run in runs for path in run.figures]
     if len(saved) > 1:
-        output.say(f"saved {len(saved)} edits and their records in {Path(saved[0]).parent}")
+        output.echo(f"saved {len(saved)} edits and their records in {Path(saved[0]).parent}")
     elif saved:
-        output.say(f"saved {saved[0]} and its record {Path(saved[0]).with_suffix('.json').name}")
+        output.echo(f"saved {saved[0]} and its record {Path(saved[0]).with_suffix('.json').name}")
         if submittable:
             card, command = Path(saved[0]).with_suffix(".yaml").name, shlex.join(["grb", "submit", saved[0], "--check"])
-            output.say(f"to submit it: write the card {card} beside it, then {command}")
+            output.echo(f"to submit it: write the card {card} beside it, then {command}")
     if drawn:
-        output.say(f"drew {', '.join(Path(path).name for path in drawn)} in {Path(drawn[0]).parent}")
+        output.echo(f"drew {', '.join(Path(path).name for path in drawn)} in {Path(drawn[0]).parent}")

@@ -41,11 +41,11 @@ def check(
     findings = conformance(chosen, _method(chosen, method))  # type: ignore[arg-type]
     broken = [each for each in findings if not each.kept]
     if as_json:
-        output.print_json([{"rule": each.rule, "kept": each.kept, "sentence": each.sentence} for each in findings])
+        output.print_json([{"rule": each.rule, "kept": each.kept, "message": each.message} for each in findings])
     else:
-        rows = [[each.rule, "yes" if each.kept else "NO", each.sentence] for each in findings]
+        rows = [[each.rule, "yes" if each.kept else "NO", each.message] for each in findings]
         output.table(f"{method} ({chosen})", ["rule", "kept", "what was found"], rows)
-    output.say(f"{len(findings) - len(broken)} rules kept, {len(broken)} broken")
+    output.echo(f"{len(findings) - len(broken)} rules kept, {len(broken)} broken")
     if broken:
         raise typer.Exit(BROKEN)
 

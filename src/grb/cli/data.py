@@ -125,7 +125,7 @@ def split(
     title = f"{graph}: {adj.n} nodes, {adj.num_edges} edges, seed {seed}"
     output.table(title, heads, [list(row.values()) for row in rows], numbers=heads[1:])
     if written is not None:
-        output.say(f"written to {written}")
+        output.echo(f"written to {written}")
 
 
 def _adjacency(graph: str) -> tuple[Adjacency, list[str]]:

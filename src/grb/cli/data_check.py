@@ -144,7 +144,7 @@ def _checked(
         found = refused(raw, options)
         if not quiet:
             _show(found, None)
-        output.say(f"error: {refusal}")
+        output.echo(f"error: {refusal}")
         return {**found.as_dict(), "injection_limits": None, "written": None, **verdict}, BAD_INPUT
     result = Dataset.from_raw(cleaned.arrays)
     written = None if target is None else str(save(result, target))
@@ -155,7 +155,7 @@ def _checked(
             _show_checks(name or source, checks)
     if written is not None:
         path = written if "/" in written else f"./{written}"
-        output.say(f"written to {written}; use it by this path, for instance: grb train gcn --dataset {path}")
+        output.echo(f"written to {written}; use it by this path, for instance: grb train gcn --dataset {path}")
     row = {**found.as_dict(), "injection_limits": limits, "written": written, **verdict}
     return {**row, "ok": found.ok and not code}, code
 
@@ -273,9 +273,9 @@ def _show(found: Report, limits: dict[str, Any] | None) -> None:
         limited = [[mode, *limit.values()] for mode, limit in limits.items()]
         output.table("limits of an injection", heads, limited, numbers=heads[1:3])
     for sentence in found.notes:
-        output.say(f"note: {sentence}")
+        output.echo(f"note: {sentence}")
     for sentence in found.warnings:
-        output.say(f"warning: {sentence}")
+        output.echo(f"warning: {sentence}")
 
 
 def _option(name: str, choice: str) -> str:

@@ -61,19 +61,15 @@ def evaluate(
     """
 
     from grb import metric
-    from grb.evaluator.scoring import primary_metric
+    from grb.evaluator.scoring import is_third_party, primary_metric
 
     check_counts(threads=threads)
     use_machine(threads)
     chosen = metric.get_all(metrics or "")
     model, loaded, fingerprint = _load(file, dataset)
-    if checks and loaded.task == "graph":
-        raise DataError(
-            f"--checks looks at the nodes of one graph, but '{loaded.name}' has graphs to classify; leave it out"
-        )
     changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits or []}
     if changes:
-        output.say("note: limits of the edits were not checked here; `grb attack` does when it makes one")
+        output.echo("note: limits of the edits were not checked here; `grb attack` does when it makes one")
     wanted = [name.strip() for name in difficulty.split(",")] if difficulty else None
     result = {
         "file": str(file),
@@ -83,7 +79,7 @@ def evaluate(
         "metric": primary_metric(loaded),
         "threads": threads,
         "results": _results(model, loaded, changes, metrics=list(chosen.values()), difficulties=wanted),
-        "warnings": _warnings(model, loaded) if checks else None,
+        "warnings": _warnings(model, loaded) if checks or is_third_party(model) else None,
     }
     if as_json:
         output.print_json(result)
@@ -114,7 +110,7 @@ def _load_edit(file: Path, dataset: Dataset, fingerprint: str) -> GraphEdit:
 def _results(
     model: GraphModel, dataset: Dataset, edits: Mapping[str, GraphEdit], **options: Any
 ) -> list[dict[str, Any]]:
-    """Scores on the clean graph, then under every edit, as plain values."""
+    """Scores on the clean graph, then under every edit, as JSON values."""
     from grb.evaluator.scoring import predict_checked, score
 
     clean = predict_checked(model, dataset.graph, dataset)
@@ -186,7 +182,7 @@ def check_model(file: Path, model: GraphModel, meta: dict[str, Any], dataset: Da
                 "give the dataset it was trained on with --dataset"
             )
     if meta.get("dataset") == dataset.name and meta.get("fingerprint", fingerprint) != fingerprint:
-        output.say(
+        output.echo(
             f"warning: {file} was trained on a '{dataset.name}' with another fingerprint; scores may not compare"
         )
 
@@ -201,7 +197,7 @@ def _check_origin(file: Path, meta: dict[str, Any], dataset: Dataset, fingerprin
             f"{file} was made for dataset '{name[:60]}', but this is '{dataset.name}'; "
             "give the dataset it was made for with --dataset"
         )
-    output.say(f"warning: {file} was made for a '{name}' with another fingerprint; scores may not compare")
+    output.echo(f"warning: {file} was made for a '{name}' with another fingerprint; scores may not compare")
 
 
 def _size(edit: GraphEdit) -> dict[str, int]:
@@ -240,15 +236,15 @@ def _show(result: dict[str, Any], dataset: Dataset, unbounded: set[str]) -> None
     headers = ["metric", "graph", *parts] if several else ["graph", *parts]
     output.table(f"{result['model']} on {dataset_title(dataset)}: {unit}", headers, rows, numbers=parts)
     if result["warnings"]:
-        found = [[flag["name"], flag["sentence"]] for flag in result["warnings"]]
+        found = [[flag["name"], flag["message"]] for flag in result["warnings"]]
         output.table("Warnings", ["check", "what was found"], found)
     elif result["warnings"] is not None:
-        output.say("checks: nothing suspicious about the model's randomness, outputs and gradients")
+        output.echo("checks: nothing suspicious about the model's randomness, outputs and gradients")
     if invalid := max(max(each["invalid"].values()) for each in result["results"]):
-        output.say(f"warning: the model gives NaN for up to {invalid} targets; they count as wrong")
+        output.echo(f"warning: the model gives NaN for up to {invalid} targets; they count as wrong")
     for title, each in zip(titles, edited, strict=True):
         counts = [f"{count} {what.replace('_', ' ')}" for what, count in each["edit"].items()]
-        output.say(f"{title}: " + ", ".join(counts))
+        output.echo(f"{title}: " + ", ".join(counts))
 
 
 def _titles(files: Sequence[str]) -> list[str]:

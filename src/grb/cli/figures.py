@@ -114,7 +114,7 @@ def figures(
         output.print_json({"files": [str(path) for path in made], "skipped": skipped})
     else:
         for each in skipped:
-            output.say(f"not drawn: {each['figure']} of {each['board']}: {each['reason']}")
+            output.echo(f"not drawn: {each['figure']} of {each['board']}: {each['reason']}")
     if not made:
         raise DataError("none of these figures can be drawn from these results")
 
@@ -136,8 +136,8 @@ def _results(source: Path | None, recipes: Sequence[str] | None) -> list[Result]
     store = None if source is not None and source.suffix == ".json" else store_at(source)
     found: dict[tuple[str, str], list[Board]] = {}
     for board in boards_at(source, recipes):
-        alone = "" if board.limit is not None else str(len(found))
-        found.setdefault((str(board.meta.get("recipe")), alone), []).append(board)
+        suffix = "" if board.limit is not None else str(len(found))
+        found.setdefault((str(board.meta.get("recipe")), suffix), []).append(board)
     return [Result(tuple(boards), store) for boards in found.values()]
 
 
@@ -152,7 +152,7 @@ def _save(figure: Figure, path: Path, dpi: int, as_json: bool) -> Path:
 
     done = save(figure, path, dpi=dpi)
     if not as_json:
-        output.say(f"written to {done}")
+        output.echo(f"written to {done}")
     return done
 
 

@@ -46,7 +46,17 @@ def leaderboard(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     key: Annotated[
         list[Path] | None,
-        typer.Option("--key", help="Public key whose signatures say who measured; repeatable."),
+        typer.Option("--key", help="Public key whose signatures say who measured, in every row; repeatable."),
+    ] = None,
+    rank_by: Annotated[
+        str | None,
+        typer.Option(
+            "--rank-by", help="worst_case or weighted (the paper's); by default the worst case if it was measured."
+        ),
+    ] = None,
+    promote: Annotated[
+        list[str] | None,
+        typer.Option("--promote", help="Submitted attack that counts in the weighted score like ours; repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -60,6 +70,7 @@ def leaderboard(
       grb leaderboard results
       grb leaderboard results --format html -o page.html
       grb leaderboard results --recipe grb-cora --difficulty easy --metric drop
+      grb leaderboard results --rank-by weighted
       grb leaderboard results --format csv -o results.csv
     """
     from grb.leaderboard import table
@@ -73,7 +84,7 @@ def leaderboard(
         if written.is_dir() and form != "site":
             raise DataError(f"{written} is a directory, but a file is needed; add its name, for instance page.html")
     analysis = read_taxonomy(taxonomy)
-    boards = boards_at(store, recipe, key)
+    boards = boards_at(store, recipe, key, rank_by=rank_by, promoted=promote or ())
     table.check_metric(metric, boards)
     if form in DEFAULT_FILES:
         assert written is not None
@@ -112,7 +123,7 @@ def show_boards(
 ) -> None:
     """Boards on stdout: tables, or one line of JSON; those of a sweep as one table for every varied limit."""
     from grb.leaderboard import export, table
-    from grb.leaderboard.text import SENTENCE, shown
+    from grb.leaderboard.text import MESSAGE_LENGTH, sanitize
 
     if as_json:
         sys.stdout.write(export.to_json(boards))
@@ -127,12 +138,12 @@ def show_boards(
     for board in boards:
         measured, planned = board.meta.get("measured"), board.meta.get("planned")
         if isinstance(measured, int) and isinstance(planned, int) and measured < planned:
-            output.say(f"{measured} of {planned} measurements are done; ranks may still change")
+            output.echo(f"{measured} of {planned} measurements are done; ranks may still change")
         if signers := board.meta.get("measured_by"):
-            counted = ", ".join(f"{shown(name)} ({count} scores)" for name, count in dict(signers).items())
-            output.say(f"measured by: {counted}")
+            counted = ", ".join(f"{sanitize(name)} ({count} scores)" for name, count in dict(signers).items())
+            output.echo(f"measured by: {counted}")
         for flag in board.flags:
-            output.say(f"warning: {shown(flag, SENTENCE)}")
+            output.echo(f"warning: {sanitize(flag, MESSAGE_LENGTH)}")
 
 
 def _tables(board: Board, difficulty: str | None, metric: str) -> Sequence[Any]:
@@ -141,25 +152,57 @@ def _tables(board: Board, difficulty: str | None, metric: str) -> Sequence[Any]:
     return table.tables(board, difficulty, metric, sign=output.plus_minus())
 
 
-def boards_at(source: Path | None, recipes: Sequence[str] | None, keys: Sequence[Path] | None = None) -> list[Board]:
+def boards_at(
+    source: Path | None,
+    recipes: Sequence[str] | None,
+    keys: Sequence[Path] | None = None,
+    *,
+    rank_by: str | None = None,
+    promoted: Sequence[str] = (),
+) -> list[Board]:
     """The boards of a store, or of a JSON file that ``--format json`` wrote."""
     if source is not None and source.suffix == ".json":
         from grb.leaderboard.export import read_boards
 
+        if rank_by or promoted:
+            raise DataError(
+                f"--rank-by and --promote need the scores of a store, but {source} is a file of boards; give the store"
+            )
         if recipes:
             raise DataError(f"--recipe chooses from a store, but {source} is a file of boards; leave it out")
-        return read_boards(source)
+        if keys:
+            raise DataError(
+                f"--key checks the signatures of a store, but {source} is a file of boards without any; give the store"
+            )
+        found = read_boards(source)
+        if any(board.meta.get("measured_by") for board in found):
+            output.echo(f"who measured is what {source} says; signatures can be checked in its store only")
+        return found
     from grb.pipeline.results import boards
 
     if source is not None and not source.exists():
         raise DataError(f"no store at {source}; `grb reproduce synth-cora --store {source}` makes one")
+    if source is not None and source.is_file():
+        raise DataError(
+            f"{source} is a file, but a store or a JSON file of boards is shown; `grb store copy {source} STORE` makes a store "
+            "of a bundle"
+        )
     expect_many_records()
-    trusted = []
-    if keys:
-        from grb.pipeline.attestation import read_public_key
+    from grb.evaluator.board import Ranking
 
-        trusted = [read_public_key(path) for path in keys]
-    return boards(store_at(source), recipes or None, trusted=trusted)
+    ranking = Ranking(rank_by, tuple(promoted))
+    return boards(
+        store_at(source), recipes or None, trusted=[_public_key(path) for path in keys or ()], ranking=ranking
+    )
+
+
+def _public_key(path: Path) -> Any:
+    from grb.pipeline.attestation import read_public_key
+
+    public = Path(f"{path}.pub")
+    if path.suffix != ".pub" and public.exists():
+        raise DataError(f"{path} is a private key, but readers check signatures with the public one; give {public}")
+    return read_public_key(path)
 
 
 def read_taxonomy(path: Path | None) -> dict[str, Any] | None:
@@ -190,7 +233,7 @@ def _write(text: str, written: Path | None) -> None:
     from grb.leaderboard.site import write_text
 
     write_text(written, text)
-    output.say(f"written to {written}")
+    output.echo(f"written to {written}")
 
 
 def _report_written(paths: Sequence[Path], boards: Sequence[Board], as_json: bool) -> None:
@@ -200,4 +243,4 @@ def _report_written(paths: Sequence[Path], boards: Sequence[Board], as_json: boo
         output.print_json({"files": files, "boards": names})
         return
     for path in paths:
-        output.say(f"written to {path} ({path.stat().st_size / 1024:.0f} kB)")
+        output.echo(f"written to {path} ({path.stat().st_size / 1024:.0f} kB)")

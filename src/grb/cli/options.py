@@ -161,15 +161,15 @@ def check_directory(directory: Path, wanted: Path) -> None:
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
-        raise DataError(f"cannot write {wanted}: {existing} is not a directory; choose another place")
+        raise DataError(f"cannot write {wanted}: {existing} is not a directory; choose another location")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise DataError(f"cannot write {wanted}: no permission in {existing}; choose another place")
+        raise DataError(f"cannot write {wanted}: no permission in {existing}; choose another location")
     try:  # some file systems grant a permission and refuse the file
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         reason = error.strerror or error
-        raise DataError(f"cannot write {wanted}: {reason} in {existing}; choose another place") from None
+        raise DataError(f"cannot write {wanted}: {reason} in {existing}; choose another location") from None
 
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to stdout; messages go to stderr.")]

@@ -29,7 +29,7 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
-def say(message: str) -> None:
+def echo(message: str) -> None:
     """Print a human-readable message on stderr."""
     console(stderr=True).print(message)
 

@@ -64,9 +64,9 @@ def run(
         from grb.pipeline import build_board
 
         show_boards(build_board(whole, place), as_json=as_json)
-    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {place.path}")
+    output.echo(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {place.path}")
     if scored:
-        output.say("as a page: " + shlex.join(["grb", "leaderboard", str(place.path), "--format", "html"]))
+        output.echo("as a page: " + shlex.join(["grb", "leaderboard", str(place.path), "--format", "html"]))
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 
@@ -105,7 +105,7 @@ def show_plan(recipe: Recipe, study: Study, store: Store, cores: int, as_json: b
     headers = ["jobs", "all", "done", "to do", "CPU time", "disk MB", "memory MB"]
     output.table(study.title, headers, rows, numbers=headers[1:])
     sure = all(line.measured for line in lines)
-    output.say(
+    output.echo(
         f"about {duration(seconds / cores)} on {cores} workers"
         + ("" if sure else "; ~ is guessed from the dataset's size")
         + f"; store: {store.path}"

@@ -96,14 +96,16 @@ def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool
     ) as progress:
         outcome = run(study, store, limits=limits, cluster=resources.dask, on_event=progress.on_event)
     if outcome.failed:
-        output.say(f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more")
+        output.echo(
+            f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more"
+        )
     return outcome
 
 
 def _warn_of_cluster(address: str | None) -> None:
     scheme, _, host = (address or "").partition("://")
     if host and scheme != "tls" and not host.startswith(LOOPBACK):
-        output.say(
+        output.echo(
             f"note: {address} is neither on this machine nor encrypted (tls://); whoever reaches it can run code"
         )
 

@@ -13,7 +13,7 @@ import typer
 from grb.cli import output
 from grb.cli.options import Json, group, store_at
 from grb.cli.store_verify import TrustCode, Where, existing_store, opened_store, sign, verify
-from grb.errors import DataError, IntegrityError
+from grb.errors import DataError
 
 if TYPE_CHECKING:
     from grb.pipeline import Record, Store
@@ -107,15 +107,13 @@ def copy(
         elif target.suffix and not target.is_dir():
             raise DataError(f"the target is {target}, but a store, .zip, .csv, .json or .jsonl is needed")
         else:
-            if problems := place.verify():
-                raise IntegrityError(f"{source} is not copied: {problems[0].message} ({len(problems)} problems)")
-            count = merge(place, store_at(target), keys, trust_code=trust_code, on_note=output.say)
+            count = merge(place, store_at(target), keys, trust_code=trust_code, on_note=output.echo)
     if as_json:
         size = target.stat().st_size if target.is_file() else None
         output.print_json({"target": str(target), "records": count, "bytes": size})
     else:
         size_text = f", {target.stat().st_size / 2**20:.2f} MB" if target.is_file() else ""
-        output.say(f"{count} records copied to {target}{size_text}")
+        output.echo(f"{count} records copied to {target}{size_text}")
 
 
 def _values(record: Record) -> dict[str, Any]:

@@ -62,13 +62,14 @@ def verify(
     drawn = secrets.randbelow(2**31) if seed is None else seed
     with opened_store(store) as place:
         keys = [_whole(place, record)] if record is not None else []
-        problems = place.verify()
+        named: set[Path] = set()
+        problems = place.verify(on_record=lambda each: named.update(place.artefacts(each)))
         signed = _signatures(place, key, problems)
         count = sum(1 for _ in place.keys())  # noqa: SIM118 - a store is no mapping
         compared = []
         if keys or (rerun and not problems):
             compared = _compute_again(place, keys, rerun, drawn, trust_code)
-        unused = {"files": 0, "bytes": 0, "removed": False} if problems else _unused(place, remove=clean)
+        unused = {"files": 0, "bytes": 0, "removed": False} if problems else _unused(place, named, remove=clean)
     found = Verified(count, problems, compared, signed, drawn if rerun and record is None else None, unused)
     if as_json:
         output.print_json(found.to_dict())
@@ -80,13 +81,13 @@ def verify(
         )
 
 
-def _unused(store: Store, *, remove: bool) -> dict[str, Any]:
+def _unused(store: Store, named: set[Path], *, remove: bool) -> dict[str, Any]:
     """Files that no record names, removed if asked for."""
-    paths = store.garbage()
+    from grb.pipeline.unused import remove_unused
+
+    paths = store.garbage(named)
     size = sum(path.stat().st_size for path in paths)
-    for path in paths if remove else []:
-        path.unlink(missing_ok=True)
-    return {"files": len(paths), "bytes": size, "removed": remove and bool(paths)}
+    return {"files": len(paths), "bytes": size, "removed": bool(remove and paths and remove_unused(paths))}
 
 
 def _compute_again(store: Store, keys: list[str], count: int, seed: int, trust_code: bool) -> list[Any]:
@@ -96,23 +97,23 @@ def _compute_again(store: Store, keys: list[str], count: int, seed: int, trust_c
     use_machine(1)
     if not keys:
         keys = choose(store, count, seed=seed)
-        output.say(f"{len(keys)} scores are computed again, drawn with --seed {seed}")
+        output.echo(f"{len(keys)} scores are computed again, drawn with --seed {seed}")
     return rerun(
         store,
         keys,
         trust_code=trust_code,
-        on_job=lambda each: output.say(f"{each.label}: {each.difference or 'equal'}"),
+        on_job=lambda each: output.echo(f"{each.label}: {each.difference or 'equal'}"),
     )
 
 
 def _signatures(store: Store, keys: list[Path] | None, problems: list[Any]) -> dict[str, Any] | None:
-    """Check the attestations of a store against trusted keys; what does not hold joins the problems."""
-    if not keys:
-        return None
+    """Check the attestations of a store against trusted keys, if any; what does not hold joins the problems."""
     from grb.pipeline.attestation import read_public_key, verify_attestations
 
-    found = verify_attestations(store, [read_public_key(path) for path in keys])
+    found = verify_attestations(store, [read_public_key(path) for path in keys or ()])
     problems += found.problems
+    if not keys:
+        return None
     return {
         "signed": len(found.signers),
         "unsigned": found.unsigned,
@@ -165,7 +166,7 @@ class Verified:
     def show(self) -> None:
         """Print it for readers."""
         for problem in self.problems[:20]:
-            output.say(f"{problem.key[:12]}: {problem.message}")
+            output.echo(f"{problem.key[:12]}: {problem.message}")
         rows = [
             [each.key[:12], f"{each.label}, {name}", *(f"{100 * value:.2f}" for value in pair), each.verdict]
             for each in self.compared
@@ -176,17 +177,17 @@ class Verified:
             output.table("Claimed and re-evaluated", headers, rows, numbers=headers[2:4])
         if self.signed is not None:
             names = ", ".join(self.signed["signers"]) or "nobody"
-            output.say(
+            output.echo(
                 f"{self.signed['signed']} records are signed by {names}, {self.signed['unsigned']} by no trusted key; "
                 f"{self.signed['unverified']} attestations are of unknown keys"
             )
         verdicts = self.verdicts
         again = f", {verdicts['equal']}/{len(self.compared)} equal again" if self.compared else ""
         near = f", {verdicts['rounding']} within the tolerance of another machine" if verdicts["rounding"] else ""
-        output.say(f"{self.records} records, {len(self.problems)} problems{again}{near}")
+        output.echo(f"{self.records} records, {len(self.problems)} problems{again}{near}")
         if self.unused["files"]:
             advice = "were removed" if self.unused["removed"] else "are unused; --clean removes them"
-            output.say(f"{self.unused['files']} files, {self.unused['bytes'] / 2**20:.1f} MB {advice}")
+            output.echo(f"{self.unused['files']} files, {self.unused['bytes'] / 2**20:.1f} MB {advice}")
 
 
 def sign(
@@ -216,9 +217,13 @@ def sign(
         if as_json:
             output.print_json({"private": str(new_key), "public": str(public)})
         else:
-            output.say(f"private key: {new_key} (keep it to yourself), public key: {public}")
+            output.echo(f"private key: {new_key} (keep it to yourself), public key: {public}")
         return
     assert key is not None
+    if not name:
+        raise DataError('who signs is not said; add --name "Our lab", as boards should show it')
+    if key.suffix == ".pub":
+        raise DataError(f"{key} is a public key, but the private one signs; give {key.with_suffix('')}")
     place = existing_store(store)
     problems = place.verify()
     if problems:
@@ -229,7 +234,7 @@ def sign(
     if as_json:
         output.print_json({"file": str(made.path), "records": made.records, "signer": name})
     else:
-        output.say(f"{made.records} records signed by {name}: {made.path}")
+        output.echo(f"{made.records} records signed by {name}: {made.path}")
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def submit(
     where = card or file.with_suffix(".yaml")
     if fix is not None:
         for sentence in repaired(file, fix):
-            output.say(f"repaired: {sentence}")
+            output.echo(f"repaired: {sentence}")
         file = fix
     own = read_card(where)
     place = None if only_check and recipe is None else store_at(store)
@@ -81,7 +81,7 @@ def _show(checked: Checked, as_json: bool) -> None:
         [[name, str(value)] for name, value in values.items() if name != "notes"],
     )
     for note in checked.notes:
-        output.say(f"note: {note}")
+        output.echo(f"note: {note}")
 
 
 def _add(
@@ -104,8 +104,8 @@ def _add(
     outcome = run_options.carry_out(part, store, resources, as_json=as_json)
     show_boards(build_board(study, store), as_json=as_json)
     for note in checked.notes:
-        output.say(f"note: {note}")
-    output.say(f"{entry_label(checked.job)}: {outcome.done} jobs done; store: {store.path}")
+        output.echo(f"note: {note}")
+    output.echo(f"{entry_label(checked.job)}: {outcome.done} jobs done; store: {store.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 

@@ -248,7 +248,7 @@ def _source(runs: str | None, model: str | None, where: Mapping[str, str]) -> So
     models = models_at(path, where)
     if model is None and len(models) > 1:
         model = next(iter(models))
-        output.say(f"note: {path} has {len(models)} models ({', '.join(models)}); these are the profiles of {model}")
+        output.echo(f"note: {path} has {len(models)} models ({', '.join(models)}); these are the profiles of {model}")
     return Source(str(path), models, pick(models, model, str(path)))
 
 
@@ -266,12 +266,12 @@ def _show_analysis(found: Analysis, source: Source, form: str, figures: str, out
         taxonomy_report.show(found, source.title)
     _say_notes(found.notes)
     if written:
-        output.say(f"wrote {len(written)} files to {out}: {', '.join(path.name for path in written)}")
+        output.echo(f"wrote {len(written)} files to {out}: {', '.join(path.name for path in written)}")
 
 
 def _say_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        output.say(f"note: {note}")
+        output.echo(f"note: {note}")
 
 
 def _against_published(runs: str | None, model: str, where: Mapping[str, str], form: str, out: Path | None) -> None:

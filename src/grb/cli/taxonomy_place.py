@@ -88,7 +88,7 @@ def place(
         return
     show(found)
     for note in [*notes, *([f"the published row of {left} was left out"] if left else [])]:
-        output.say(f"note: {note}")
+        output.echo(f"note: {note}")
 
 
 def _trained(
@@ -141,7 +141,7 @@ def _read(source: Path, title: str, where: list[str] | None) -> Profiles:
 def show(found: Placement) -> None:
     """Print the answer in sentences, then its tables."""
     console = output.console()
-    for sentence in found.sentences:
+    for sentence in found.messages:
         console.print(sentence)
     console.print()
     output.table(
@@ -174,4 +174,4 @@ def show(found: Placement) -> None:
         numbers=[*heads, "deviations"],
     )
     for note in found.notes:
-        output.say(f"note: {note}")
+        output.echo(f"note: {note}")

@@ -95,7 +95,7 @@ def run(
     if rows and not as_json:
         headers = ["dataset", "model", "perturbation", "runs", "AUROC", "± 95 %", "of original %"]
         output.table("profiles", headers, rows, numbers=headers[3:])
-    output.say(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {target.path}")
+    output.echo(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {target.path}")
     if code := run_options.exit_code(outcome):
         raise typer.Exit(code)
 
@@ -192,4 +192,4 @@ def _show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
         rows.append([dataset, len(own), len(own) - len(todo), len(todo), duration(sum(seconds[key] for key in todo))])
     headers = ["dataset", "all", "done", "to do", "CPU time"]
     output.table("runs", headers, rows, numbers=headers[1:])
-    output.say(f"about {duration(total / cores)} on {cores} workers; store: {store.path}")
+    output.echo(f"about {duration(total / cores)} on {cores} workers; store: {store.path}")

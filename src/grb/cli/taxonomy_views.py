@@ -62,7 +62,7 @@ def write(text: str, target: Path) -> None:
     from grb.atomic import write_atomic
 
     write_atomic(target, text.encode())
-    output.say(f"wrote {target}")
+    output.echo(f"wrote {target}")
 
 
 def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -110,8 +110,8 @@ def show_comparison(found: Comparison) -> None:
     neighbours = [own.neighbour for own in found.datasets if own.placement is not None]
     if neighbours:
         output.table("placed without its own row", ["dataset", "nearest", "its group", "published group"], neighbours)
-        output.say("{} of {} lie next to a dataset of their published group".format(*found.placed()))
-    output.say(found.summary)
+        output.echo("{} of {} lie next to a dataset of their published group".format(*found.placed()))
+    output.echo(found.summary)
 
 
 HEADS = ["dataset", "AUROC lost: features", "structure", "attack on features", "on edges", "by injection"]
@@ -134,5 +134,5 @@ def _attack(found: StrongestAttack | None) -> str:
 
 
 def scores_of(store: Store) -> Iterator[dict[str, Any]]:
-    """Score measurements of a store, as plain values."""
+    """Score measurements of a store, as JSON values."""
     return (record.measurement for record in store.records() if record.job.kind == "score" and record.measurement)

@@ -96,7 +96,7 @@ def train(
     if split is not None:
         loaded = loaded.with_split(split)
         assert loaded.scheme is not None
-        output.say(f"split {split}: {loaded.scheme.about(split)}")
+        output.echo(f"split {split}: {loaded.scheme.about(split)}")
     shown = options.chosen_difficulties(difficulty, loaded)
     number = None if loaded.scheme is None else split or 0
     common = {"train_mode": train_mode, "threads": threads, "device": device}
@@ -157,7 +157,7 @@ def _epochs(model: str, dataset: str, changes: Mapping[str, Any]) -> int:
 
 
 def _values(store: Store, run: Training, difficulties: Sequence[str]) -> dict[str, Any]:
-    """One training as plain values, for JSON and tables."""
+    """One training as JSON values, for JSON and tables."""
     values: dict[str, Any] = {
         "model": run.model,
         "seed": run.seed,
@@ -192,7 +192,7 @@ def _write(store: Store, run: Training, written: Path | None, dataset: str) -> N
         written if options.is_one_file(written, SUFFIX) else written / f"{parts[0]}-{parts[1]}-seed{run.seed}{SUFFIX}"
     )
     try:
-        run.saved = str(write_atomic(path, store.checked(store.read(run.job), "weights").read_bytes()))
+        run.saved = str(write_atomic(path, store.load(store.read(run.job), "weights")))
     except GRBError as error:  # the scores are worth showing all the same
         run.error = str(error)
 
@@ -230,6 +230,6 @@ def _show(result: Mapping[str, Any], dataset: Dataset, seeds: int, total: int) -
 
 def _say_saved(files: Sequence[str]) -> None:
     if len(files) > 1:
-        output.say(f"saved {len(files)} models in {Path(files[0]).parent}")
+        output.echo(f"saved {len(files)} models in {Path(files[0]).parent}")
     elif files:
-        output.say(f"saved {files[0]}")
+        output.echo(f"saved {files[0]}")

@@ -126,7 +126,7 @@ def _reporter(method: str, trials: int, better: Any) -> Callable[[Trial], None]:
             scores.append(trial.score)
         shown = f"{trial.score:.4f}" if trial.score is not None else f"{trial.state} {trial.error}".strip()
         best = f", best {better(scores):.4f}" if scores else ""
-        output.say(f"{method} {trial.number + 1}/{trials}: {shown}{best}")
+        output.echo(f"{method} {trial.number + 1}/{trials}: {shown}{best}")
 
     return report
 
@@ -142,13 +142,13 @@ def _write(found: list[TuningResult], recipe: Path | None, figures: Path | None)
 
     if recipe is not None:
         write_atomic(recipe, recipe_of(found).encode())
-        output.say(f"wrote {recipe}: `grb run {recipe}`")
+        output.echo(f"wrote {recipe}: `grb run {recipe}`")
     if figures is not None:
         from grb import visualise
 
         for each in found:
             path = visualise.save(visualise.draw_search(visualise.search(each)), figures / f"search-{each.name}.png")
-            output.say(f"wrote {path}")
+            output.echo(f"wrote {path}")
 
 
 def _space(path: Path | None) -> Any:

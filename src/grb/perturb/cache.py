@@ -24,7 +24,7 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 
 
 def spec(perturbation: Perturbation) -> dict[str, Any]:
-    """Everything that a result depends on besides the graph and the seed, as plain values.
+    """Everything that a result depends on besides the graph and the seed, as JSON values.
 
     >>> from grb.perturb import Frag
     >>> spec(Frag(2))

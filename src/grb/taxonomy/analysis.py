@@ -82,7 +82,7 @@ class Analysis:
         return agreement(self.labels, lookup(self.known, self.profiles.datasets))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON: strings, numbers, lists and dicts; NaN becomes None.
+        """Return everything as JSON values for JSON: strings, numbers, lists and dicts; NaN becomes None.
 
         ::
 

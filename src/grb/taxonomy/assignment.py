@@ -76,7 +76,7 @@ class Placement:
         probability: Fraction of the draws in which each group was found, the most frequent first.
         neighbours: All published datasets, the nearest first.
         marks: All perturbations that were compared, those that set it apart most first.
-        sentences: What that means.
+        messages: What that means.
         notes: What a reader should know about the numbers.
     """
 
@@ -86,7 +86,7 @@ class Placement:
     probability: Mapping[str, float]
     neighbours: tuple[Neighbour, ...]
     marks: tuple[Mark, ...]
-    sentences: tuple[str, ...]
+    messages: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,11 +100,11 @@ class Placement:
         return tuple(mark for mark in self.marks if abs(mark.deviations) >= APART)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the neighbours as plain values."""
+        """Return the neighbours as JSON values."""
         return [neighbour._asdict() for neighbour in self.neighbours]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+        """Return everything as JSON values, for JSON."""
         return {
             "dataset": self.dataset,
             "reference": self.reference,
@@ -113,13 +113,13 @@ class Placement:
             "neighbours": self.rows(),
             "perturbations": [mark._asdict() for mark in self.marks],
             "apart": [mark.perturbation for mark in self.apart],
-            "sentences": list(self.sentences),
+            "messages": list(self.messages),
             "notes": list(self.notes),
         }
 
     def text(self) -> str:
         """Return the answer in sentences."""
-        return "\n".join([*self.sentences, *(f"Note: {note}." for note in self.notes)])
+        return "\n".join([*self.messages, *(f"Note: {note}." for note in self.notes)])
 
 
 def assign(

@@ -78,7 +78,7 @@ def attack_sensitivity(
 
     Args:
         runs: Profiling runs, as :meth:`ProfileMeasurement.to_row` gives them.
-        scores: Score measurements as plain values, as ``grb.evaluator.Measurement.to_dict`` gives them.
+        scores: Score measurements as JSON values, as ``grb.evaluator.Measurement.to_dict`` gives them.
         model: Profiling model whose runs count.
         difficulty: Test nodes whose scores count.
         where: Use only runs with these values of columns, as in :func:`grb.taxonomy.read.from_rows`.

@@ -41,7 +41,7 @@ class Tree:
         return self.linkage[:, 2]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return JSON values for JSON."""
         merges = [[int(left), int(right), height, int(size)] for left, right, height, size in self.linkage.tolist()]
         return {"datasets": list(self.datasets), "linkage": merges, "leaves": list(self.leaves)}
 

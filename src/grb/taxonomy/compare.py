@@ -48,7 +48,7 @@ class Cell(NamedTuple):
     published: float
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """What is left, in per cent, with half of its interval if there is one."""
         half = 100 * (self.high - self.left)
         return f"{100 * self.left:.0f}" if np.isnan(half) else f"{100 * self.left:.0f} ± {half:.0f}"
@@ -90,7 +90,7 @@ class DatasetComparison:
         return self.dataset, self.placement.nearest.dataset, str(self.nearest_group), self.group
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON; None stands for NaN."""
+        """Return everything as JSON values, for JSON; None stands for NaN."""
         return {
             "dataset": self.dataset,
             "original": _known(self.original),
@@ -120,7 +120,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every cell as plain values."""
+        """Every cell as JSON values."""
         return [{"dataset": own.dataset, **cell._asdict()} for own in self.datasets for cell in own.cells]
 
     def placed(self) -> tuple[int, int]:
@@ -136,7 +136,7 @@ class Comparison:
         return f"correlation of {self.pairs} log2 ratios with the published ones: {self.correlation:.3f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON; None stands for NaN."""
+        """Return everything as JSON values, for JSON; None stands for NaN."""
         right, placed = self.placed()
         return {
             "correlation": self.correlation,
@@ -153,7 +153,7 @@ class Comparison:
         lines = [f"| | runs | original | {' | '.join(names)} |", "|---|" + "---|" * (len(names) + 2)]
         for own in self.datasets:
             cells = {cell.perturbation: cell for cell in own.cells}
-            ours = [cells[name].shown if name in cells else "-" for name in names]
+            ours = [cells[name].text if name in cells else "-" for name in names]
             theirs = [number(100 * cells[name].published, 0) if name in cells else "-" for name in names]
             lines += [
                 f"| {own.dataset}, ours | {own.runs} | {own.original:.3f} | {' | '.join(ours)} |",

@@ -37,7 +37,7 @@ class Components:
         return np.asarray(np.cumsum(self.explained))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return JSON values for JSON."""
         return {
             "explained": to_list(self.explained),
             "cumulative": to_list(self.cumulative),

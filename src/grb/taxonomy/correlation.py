@@ -21,7 +21,7 @@ class Correlation(NamedTuple):
     cells: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; None stands for NaN."""
+        """Return JSON values for JSON; None stands for NaN."""
         return {"names": list(self.names), "r": to_list(self.r), "cells": self.cells}
 
 

@@ -81,7 +81,7 @@ class ProfileMeasurement:
     curve: tuple[Fraction, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values as JSON holds them; :meth:`from_dict` reads them back."""
+        """Return JSON values as JSON holds them; :meth:`from_dict` reads them back."""
         return {"format": FORMAT, **serial.to_dict(self)}
 
     @classmethod

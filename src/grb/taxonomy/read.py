@@ -120,8 +120,8 @@ def choose_runs(rows: Sequence[Row], source: object, *, where: Mapping[str, str]
     chosen = list(rows)
     for name, wanted in (where or {}).items():
         column = _column(name, columns)
-        there = list(dict.fromkeys(_shown(row.get(column)) for row in chosen))
-        chosen = [row for row in chosen if _equal(_shown(row.get(column)), wanted)]
+        there = list(dict.fromkeys(_sanitized(row.get(column)) for row in chosen))
+        chosen = [row for row in chosen if _equal(_sanitized(row.get(column)), wanted)]
         if not chosen:
             raise DataError(f"no run of {source} has {name}={wanted}; there are {', '.join(there[:8])}")
     _check_settings(chosen, source)
@@ -137,10 +137,10 @@ def _column(name: str, columns: Iterable[str]) -> str:
     return found
 
 
-def _shown(value: Any) -> str:
+def _sanitized(value: Any) -> str:
     """A value of a setting as tables and the command line write it; none stands for nothing.
 
-    >>> _shown(None), _shown(0.001), _shown(300)
+    >>> _sanitized(None), _sanitized(0.001), _sanitized(300)
     ('none', '0.001', '300')
     """
     return "none" if value is None or value == "" else str(value)
@@ -162,7 +162,7 @@ def _check_settings(rows: Sequence[Row], source: object) -> None:
         groups: dict[tuple[Any, ...], dict[tuple[str, ...], int]] = {}
         for row in rows:
             found = groups.setdefault(tuple(row.get(name) for name in key), {})
-            settings = tuple(_shown(row.get(name)) for name in columns)
+            settings = tuple(_sanitized(row.get(name)) for name in columns)
             found[settings] = found.get(settings, 0) + 1
         for (dataset, model, *cell), found in groups.items():
             if len(found) > 1:

@@ -31,7 +31,7 @@ class Subset:
     saturated: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return JSON values for JSON."""
         return {"datasets": list(self.datasets), "distance": self.distance, "saturated": list(self.saturated)}
 
 

@@ -66,7 +66,7 @@ class BootstrapGroups(NamedTuple):
     together: Array
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: number of draws, mean and 5 and 95 % quantiles of the agreement, and ``together``."""
+        """Return JSON values for JSON: number of draws, mean and 5 and 95 % quantiles of the agreement, and ``together``."""
         low, high = np.quantile(self.agreement, [0.05, 0.95])
         return {
             "draws": len(self.agreement),
@@ -220,7 +220,7 @@ class Stability:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; keys are strings, also the numbers of groups."""
+        """Return JSON values for JSON; keys are strings, also the numbers of groups."""
         return {
             "verdict": self.verdict,
             "against": self.against,
