@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from grb._paper_calls import PaperCalls
 from grb.catalogue import canonical
 from grb.dataset import cleaning, folder, raw_arrays, readers, registry, storage
 from grb.dataset.attributes import DatasetAttributes
@@ -25,7 +26,7 @@ from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
 
-class Dataset(DatasetAttributes):
+class Dataset(DatasetAttributes, metaclass=PaperCalls):
     """A graph with features, labels and a split, by name or from custom arrays.
 
     ``task`` says what is classified: nodes, or the graphs of a collection. A split names nodes, and in a collection graphs.
