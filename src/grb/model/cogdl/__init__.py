@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from grb import _lazy
 from grb.errors import MissingExtra
 
 # what tests/model/test_bridges.py installs and runs; cogdl 0.6 imports grave, which later versions of matplotlib break
@@ -22,3 +23,7 @@ def graph_of(rows: Tensor, columns: Tensor, values: Tensor | None, x: Tensor) ->
     if values is not None:
         graph.edge_weight = values
     return graph
+
+
+# ready models, whose module imports CogDL when one is made
+__getattr__, __dir__ = _lazy.attach(__name__, dict.fromkeys(("GAT", "GCN"), "grb.model.cogdl.gcn"))
