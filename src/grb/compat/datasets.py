@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grb.catalogue import canonical
 from grb.compat.adjacency import build_adj
 from grb.compat.arguments import refuse_unless, without_effect
 from grb.dataset import CleaningOptions, Dataset, cleaning, load_dataset, raw_arrays
 from grb.dataset.splits import ByDegree
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError
 from grb.graph import FeatureScale, convert
 from grb.graph.validate import adjacency_from_csr
 
@@ -91,7 +92,7 @@ class CogDLDataset(_Loaded):
     Differs from THUDM/grb: ``lcc`` keeps the largest component (there the first), graphs are split by a fixed seed.
 
     Args:
-        name: cora, citeseer, pubmed, flickr, reddit; mutag, imdb-b, collab, reddit-b, ...
+        name: cora, citeseer, pubmed, flickr, reddit; mutag, imdb-b, collab, reddit-b, ...; or any name of `grb ls datasets`.
         data_dir: Directory to search before ``$GRB_DATA`` and the cache.
         mode: ``origin``, or ``lcc`` for the largest connected component.
         verbose: Without effect.
@@ -102,10 +103,7 @@ class CogDLDataset(_Loaded):
     ) -> None:
         if mode not in ("origin", "original", "lcc"):
             raise DataError(f"mode is {mode!r}, but 'origin' or 'lcc' is needed")
-        known = {**COGDL, **{ours: ours for ours in COGDL.values()}}
-        if name not in known:
-            raise UnknownName("dataset", name, known, advice="load_dataset(name) has all of `grb ls datasets`.")
-        super().__init__(known[name], data_dir)
+        super().__init__(COGDL.get(name) or canonical("dataset", name), data_dir)
         if mode == "lcc":
             options = CleaningOptions(components="largest")
             cleaned = Dataset.from_raw(cleaning.clean(raw_arrays.from_dataset(self), options).arrays)
