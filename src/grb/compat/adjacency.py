@@ -119,6 +119,10 @@ class PreparedAdjacency(CSR):
         values = None if self.values is None else self.values.to(device)
         return PreparedAdjacency(self.pattern.to(device), values)
 
+    def remembering(self, x: Tensor) -> PreparedAdjacency:
+        """The same matrix: a module of somebody's own takes it to torch's functions."""
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") and not hasattr(Tensor, name):
             raise AttributeError(name)

@@ -53,7 +53,7 @@ def without_effect(owner: str, given: dict[str, Any], name: str, why: str, *, qu
     if name not in given:
         return
     value = given.pop(name)
-    if not any(value is each or (isinstance(each, bool | int | str) and value == each) for each in quiet):
+    if not any(value is each or (isinstance(each, bool | int | float | str) and value == each) for each in quiet):
         say_once(f"{owner}: {name} has no effect, {why}")
 
 
@@ -72,7 +72,7 @@ def refuse_unless(
 def take_patience(given: dict[str, Any]) -> int | None:
     """``early_stop`` and its companions as one number; None never stops early."""
     stop, patience = given.pop("early_stop", None), given.pop("early_stop_patience", 1000)
-    if given.pop("early_stop_epsilon", None) is not None:
+    if given.pop("early_stop_epsilon", 1e-5) != 1e-5:
         say_once("early_stop_epsilon has no effect, any improvement counts as one")
     return int(getattr(stop, "patience", patience)) if stop else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from torch import nn
@@ -30,12 +31,12 @@ class CogDLModel(Wrapped):
 def cogdl_model(name: str) -> Any:
     """A class of ``cogdl.models.nn`` by its name; says how to get CogDL, and what needs none, if it is not there."""
     try:
-        from cogdl.models import nn as models
+        home = importlib.import_module(f"cogdl.models.nn.{name.lower()}")
     except (ImportError, OSError) as error:
         raise MissingExtra(
             f"grb.model.cogdl needs cogdl; install it with: {INSTALL}; models of the same name in grb.model.torch need no CogDL"
         ) from error
-    return getattr(models, name)
+    return getattr(home, name)
 
 
 def one_width(owner: str, hidden_features: Any, n_layers: int | None) -> tuple[int, int]:
