@@ -111,7 +111,12 @@ def table(outcomes: dict[str, list[Outcome]]) -> str:
     """The calls of every area with their status, as Markdown."""
     text = []
     for area, found in outcomes.items():
-        text += [f"### {area.replace('_', ' ').capitalize()}", "", "| call | here | what differs, or is told once |", "|---|---|---|"]
+        text += [
+            f"### {area.replace('_', ' ').capitalize()}",
+            "",
+            "| call | here | what differs, or is told once |",
+            "|---|---|---|",
+        ]
         text += [f"| {_cell(each.cell.title)} | {_status(each)} | {_cell(_remarks(each))} |" for each in found]
         text.append("")
     return "\n".join(text).rstrip() + "\n"
@@ -124,7 +129,10 @@ def _status(outcome: Outcome) -> str:
 
 
 def _remarks(outcome: Outcome) -> str:
-    parts = [outcome.cell.differs, outcome.cell.new and f"`{outcome.cell.new}`" if "," not in outcome.cell.new else outcome.cell.new]
+    parts = [
+        outcome.cell.differs,
+        outcome.cell.new and f"`{outcome.cell.new}`" if "," not in outcome.cell.new else outcome.cell.new,
+    ]
     if outcome.status.startswith("refused: "):
         parts.append(outcome.status.removeprefix("refused: "))
     parts += [f"*{told}*" for told in outcome.told]
@@ -155,17 +163,27 @@ def _new(rule: dict[str, Any]) -> str:
 
 def _advice(rule: dict[str, Any]) -> str:
     said = [f"left out: {rule['absent']}" if "absent" in rule else "", rule.get("new", "")]
-    must = " (refused, unless it is None)" if rule.get("must") == "unless-none" else " (refused)" if rule.get("must") else ""
+    must = (
+        " (refused, unless it is None)"
+        if rule.get("must") == "unless-none"
+        else " (refused)"
+        if rule.get("must")
+        else ""
+    )
     return "; ".join(part for part in said if part) + must
 
 
 def renewed(text: str, made: str) -> str:
     """A page with what was made between its marks."""
     if len(BETWEEN.findall(text)) != 1:
-        raise ValueError("the page needs the marks <!-- made by docs/tools/compat.py --> and <!-- end --> once, in this order")
+        raise ValueError(
+            "the page needs the marks <!-- made by docs/tools/compat.py --> and <!-- end --> once, in this order"
+        )
     return BETWEEN.sub(lambda _: f"\n{made}", text)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table({area: run(area) for area in AREAS})), encoding="utf-8")
+    PAGE.write_text(
+        renewed(PAGE.read_text(encoding="utf-8"), table({area: run(area) for area in AREAS})), encoding="utf-8"
+    )
     GUIDE.write_text(renewed(GUIDE.read_text(encoding="utf-8"), guide()), encoding="utf-8")

@@ -71,12 +71,13 @@ def prepare_paper_module(module: object, adj: Any) -> Any:
 
 @cache
 def _signature(cls: type) -> inspect.Signature:
-    own = inspect.signature(cls.__init__)
+    own = inspect.signature(cls.__init__)  # type: ignore[misc]
     return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty)
 
 
 def _fits(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    renamed = getattr(cls.__init__, "paper_names", ())  # names that the constructor itself replaces
+    init: Any = cls.__init__  # type: ignore[misc]
+    renamed = getattr(init, "paper_names", ())  # names that the constructor itself replaces
     try:
         _signature(cls).bind(*args, **{name: value for name, value in kwargs.items() if name not in renamed})
     except TypeError:

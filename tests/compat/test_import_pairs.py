@@ -36,11 +36,16 @@ grb.model.torch.gat: GAT
 grb.model.torch.gcn: GCN
 grb.trainer: AutoTrainer GraphTrainer Trainer
 grb.trainer.trainer: AutoTrainer GraphTrainer Trainer
-grb.utils: adj_preprocess build_adj evaluate feat_preprocess fix_seed get_num_params inference save_adj save_df_to_csv save_df_to_xlsx save_features Logger
+grb.utils: adj_preprocess build_adj evaluate feat_preprocess
+grb.utils: fix_seed get_num_params inference save_adj save_df_to_csv save_df_to_xlsx
+grb.utils: save_features Logger
 grb.utils.normalize: GCNAdjNorm SAGEAdjNorm
 """
 NAMES = [
-    (home, name) for line in PAIRS.strip().splitlines() for home, _, names in [line.partition(":")] for name in names.split()
+    (home, name)
+    for line in PAIRS.strip().splitlines()
+    for home, _, names in [line.partition(":")]
+    for name in names.split()
 ]
 # beside those of the examples: documented, or used inside
 MORE = [
@@ -69,7 +74,8 @@ def test_a_name_resolves(home: str, name: str) -> None:
 
 
 def test_old_paths_load_the_layer_and_ours_do_not() -> None:
-    code = "import sys, grb.api, grb.cli.app, grb.model.torch, grb.attack.injection, grb.trainer, grb.defense, grb.evaluator; {}; "
+    ours = "grb.api, grb.cli.app, grb.model.torch, grb.attack.injection, grb.trainer, grb.defense, grb.evaluator"
+    code = f"import sys, {ours}; {{}}; "
     report = "print([name for name in sys.modules if name.startswith('grb.compat')][:1])"
     for line, wanted in (("grb", "[]"), ("from grb.trainer import GraphTrainer", "['grb.compat']")):
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The layer itself: what changes nothing is told once, what would change results is honoured or refused, ours never meets it."""
+"""The layer itself: what changes nothing is told once, what would change results is honoured or refused."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def test_a_subclass_with_its_own_arguments_is_left_alone() -> None:
         (lambda d, c: GAT(d, c, 8, 2, n_heads=2, feat_dropout=0.5), {"feat_dropout": 0.5}),
     ],
 )
-def test_a_variant_is_honoured_saved_loaded_and_attacked(make: Any, changes: dict[str, Any], tmp_path: Path, dataset: Dataset) -> None:
+def test_a_variant_is_honoured_saved_loaded_and_attacked(
+    make: Any, changes: dict[str, Any], tmp_path: Path, dataset: Dataset
+) -> None:
     torch.manual_seed(0)
     made = make(dataset.num_features, dataset.num_classes)
     assert {key: made.params[key] for key in changes} == changes
@@ -148,7 +150,12 @@ def test_variants_compute_what_they_say(dataset: Dataset) -> None:
 
 def test_attributes_of_the_papers_era_and_no_others() -> None:
     model = GraphSAGE(3, 2, [4])
-    assert (model.adj_norm_func, model.feat_norm, model.model_type, model.model_name) == (SAGEAdjNorm, None, "torch", "graphsage")
+    assert (model.adj_norm_func, model.feat_norm, model.model_type, model.model_name) == (
+        SAGEAdjNorm,
+        None,
+        "torch",
+        "graphsage",
+    )
     assert not hasattr(model, "penalty") and not hasattr(model, "adj_norm")
 
 
@@ -173,7 +180,9 @@ def test_what_would_change_results_is_refused_with_the_new_spelling(call: Any, a
 
 def test_targets_may_be_ids_masks_and_arrays(dataset: Dataset, model: nn.Module) -> None:
     ids, mask = dataset.index_test, dataset.test_mask
-    results = [EDGES(6).attack(dataset.adj, targets) for targets in (ids, ids.numpy(), ids.tolist(), mask, mask.numpy())]
+    results = [
+        EDGES(6).attack(dataset.adj, targets) for targets in (ids, ids.numpy(), ids.tolist(), mask, mask.numpy())
+    ]
     assert all((result != results[0]).nnz == 0 for result in results)
     adj, x = RAND(**LIMITS, verbose=False).attack(model, dataset.adj, dataset.features, mask.numpy())
     assert adj.shape[0] == dataset.num_nodes + 5 and x.shape[0] == 5
@@ -266,7 +275,9 @@ def test_adversarial_training_hardens(dataset: Dataset) -> None:
     for given in (None, attack):
         torch.manual_seed(0)
         model = GCN(dataset.num_features, dataset.num_classes, [16])
-        trainer = AdvTrainer(dataset, torch.optim.Adam(model.parameters(), lr=0.05), functional.cross_entropy, attack=given)
+        trainer = AdvTrainer(
+            dataset, torch.optim.Adam(model.parameters(), lr=0.05), functional.cross_entropy, attack=given
+        )
         trainer.train(model, 60)
         adj, x = attack.attack(model, dataset.adj, dataset.features, dataset.test_mask)
         whole = torch.cat([dataset.features, x])

@@ -7,7 +7,6 @@ import re
 from functools import cache
 
 import pytest
-
 from docs.tools import compat
 from docs.tools.compat import AREAS, Outcome
 

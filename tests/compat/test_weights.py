@@ -42,8 +42,7 @@ def test_a_gcn_has_the_logits_of_its_dense_formula(tmp_path: Path) -> None:
     state = {**linear("layers.0.linear", D, 8), **linear("layers.1.linear", 8, C)}
     model = load_weights(GCN(D, C, 8, n_layers=2), saved(tmp_path / "gcn.pt", state))
     a, x = operator(), DATASET.features
-    h = torch.relu(a @ (x @ state["layers.0.linear.weight"].T + state["layers.0.linear.bias"]))
-    # there the bias comes before the sum over neighbours, here behind it
+    # the bias is added behind the sum over neighbours; THUDM/grb adds it in front
     h = torch.relu(a @ x @ state["layers.0.linear.weight"].T + state["layers.0.linear.bias"])
     wanted = a @ h @ state["layers.1.linear.weight"].T + state["layers.1.linear.bias"]
     assert torch.allclose(predict(model, DATASET.graph), wanted, atol=1e-5)
@@ -65,7 +64,11 @@ def test_every_architecture_takes_all_of_its_weights(tmp_path: Path) -> None:
     torch.manual_seed(0)
     norm = nn.BatchNorm1d(8).state_dict()
     sage = [
-        {**linear(f"layers.{i}.pool_layer", w, w), **linear(f"layers.{i}.linear1", w, o), **linear(f"layers.{i}.linear2", w, o)}
+        {
+            **linear(f"layers.{i}.pool_layer", w, w),
+            **linear(f"layers.{i}.linear1", w, o),
+            **linear(f"layers.{i}.linear2", w, o),
+        }
         for i, (w, o) in enumerate([(D, 8), (8, C)])
     ]
     gin = {**linear("layers.0.linear1", D, 8), **linear("layers.0.linear2", 8, 8), "layers.0.eps": torch.tensor([0.5])}

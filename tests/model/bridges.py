@@ -188,7 +188,8 @@ def ready(library: str, name: str, *, edges: bool = True) -> None:
 
     torch.manual_seed(0)
     d, classes = dataset().num_features, dataset().num_classes
-    model = getattr(importlib.import_module(f"grb.model.{library}"), name)(d, classes, hidden_features=16, n_layers=2, dropout=0.3)
+    make = getattr(importlib.import_module(f"grb.model.{library}"), name)
+    model = make(d, classes, hidden_features=16, n_layers=2, dropout=0.3)
     adam = torch.optim.Adam(model.parameters(), lr=0.01)
     trainer = grb.trainer.Trainer(dataset=dataset(), optimizer=adam, loss=functional.cross_entropy)
     trainer.train(model=model, n_epoch=100, train_mode="inductive")

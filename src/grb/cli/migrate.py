@@ -16,7 +16,8 @@ MUST_CHANGE = 1
 
 def migrate(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Scripts (.py) or notebooks (.ipynb); they are read, not run.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Scripts (.py) or notebooks (.ipynb); they are read, not run."),
     ],
     as_json: Json = False,
 ) -> None:

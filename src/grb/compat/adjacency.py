@@ -193,7 +193,9 @@ def _prepared(matrix: Any) -> PreparedAdjacency:
         matrix = _from_tensor(matrix)
     rows = sp.csr_matrix(matrix)
     rows.sum_duplicates()
-    pattern = Pattern(torch.from_numpy(rows.indptr.astype(np.int32)), torch.from_numpy(rows.indices.astype(np.int32)), rows.shape[1])
+    pattern = Pattern(
+        torch.from_numpy(rows.indptr.astype(np.int32)), torch.from_numpy(rows.indices.astype(np.int32)), rows.shape[1]
+    )
     return PreparedAdjacency(pattern, torch.from_numpy(rows.data.astype(np.float32)))
 
 
@@ -223,8 +225,8 @@ def prepared(module: nn.Module, adj: Adjacency) -> Any:
         return [_with_torch(each) for each in made] if isinstance(made, list) else _with_torch(made)
     if adj.values is not None and adj.values.requires_grad:
         raise DataError(
-            f"{type(module).__name__} normalises by its own {getattr(norm, '__name__', norm)}, which has no gradients of edges; "
-            "use grb.utils.normalize, or an attack that needs none"
+            f"{type(module).__name__} normalises by its own {getattr(norm, '__name__', norm)}, which has no gradients of "
+            "edges; use grb.utils.normalize, or an attack that needs none"
         )
     return adj_preprocess(convert.to_scipy(adj), norm, model_type="torch")
 

@@ -57,9 +57,7 @@ def without_effect(owner: str, given: dict[str, Any], name: str, why: str, *, qu
         say_once(f"{owner}: {name} has no effect, {why}")
 
 
-def refuse_unless(
-    owner: str, given: dict[str, Any], name: str, allowed: Callable[[Any], bool], advice: str
-) -> None:
+def refuse_unless(owner: str, given: dict[str, Any], name: str, allowed: Callable[[Any], bool], advice: str) -> None:
     """Take an argument out of ``given`` whose only allowed values are what happens anyway; refuse others with advice."""
     if name not in given:
         return

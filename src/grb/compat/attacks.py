@@ -79,7 +79,11 @@ def _common(given: dict[str, Any]) -> None:
     without_effect(owner, given, "verbose", "nothing is printed; run_attack(...).steps has the course", quiet=[False])
     without_effect(owner, given, "device", "an attack runs where the model and the features are", quiet=["cpu"])
     without_effect(
-        owner, given, "eval_metric", "the step with the lowest accuracy is kept, the loss decides ties", quiet=[None, eval_acc]
+        owner,
+        given,
+        "eval_metric",
+        "the step with the lowest accuracy is kept, the loss decides ties",
+        quiet=[None, eval_acc],
     )
 
 
@@ -89,7 +93,9 @@ def _loss(owner: str, asked: Any) -> Any:
     if asked is None or getattr(asked, "__name__", "") == "tanh_margin_loss":
         return None  # ours
     if not callable(asked):
-        raise DataError(f"{owner} got the loss {asked!r:.60}, but a function of logits and labels is needed (grb.attack.losses)")
+        raise DataError(
+            f"{owner} got the loss {asked!r:.60}, but a function of logits and labels is needed (grb.attack.losses)"
+        )
     return asked
 
 
@@ -133,7 +139,9 @@ def attack_modification(attack: Any, args: tuple[Any, ...], kwargs: dict[str, An
 def _without_model(attack: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = bind("adj index_target labels", args, kwargs)
     if given is None or "adj" not in given or "index_target" not in given:
-        raise TypeError(f"{type(attack).__name__}.attack() needs adj and index_target, or model, adj, features and target_mask")
+        raise TypeError(
+            f"{type(attack).__name__}.attack() needs adj and index_target, or model, adj, features and target_mask"
+        )
     name = type(attack).__name__
     if given.pop("saved", None) is not None:
         say_once(f"{name}.attack: saved has no effect, centralities are computed anew")
@@ -152,11 +160,19 @@ def _labelled(context: AttackContext, mask: Tensor, labels: Any) -> AttackContex
         raise DataError("DICE.attack needs labels: attack(adj, index_target, labels)")
     y = torch.as_tensor(np.asarray(labels)).long().clone()
     if bool((y[mask] >= 0).any()):
-        say_once("DICE.attack: labels of the targets are not used, an attacker does not know them; those of others are passed on")
+        say_once(
+            "DICE.attack: labels of the targets are not used, an attacker does not know them; those of others are passed on"
+        )
     y[mask] = -1
     graph, none = context.graph, torch.empty(0, dtype=torch.int64)
     view = View(
-        Graph(graph.adj, graph.x, y), (~mask).nonzero().flatten(), none, context.targets, torch.arange(graph.n), 0, inductive=False
+        Graph(graph.adj, graph.x, y),
+        (~mask).nonzero().flatten(),
+        none,
+        context.targets,
+        torch.arange(graph.n),
+        0,
+        inductive=False,
     )
     return AttackContext(view, context.threat)
 
@@ -194,7 +210,9 @@ def target_mask(targets: Any, n: int) -> Tensor:
     if array.dtype == bool:
         return torch.from_numpy(array.copy())
     if array.dtype.kind not in "iu" or array.ndim != 1 or (len(array) and (array.min() < 0 or array.max() >= n)):
-        raise DataError(f"targets are {array.dtype} of shape {list(array.shape)}, but ids from 0 to {n - 1} or {n} booleans are needed")
+        raise DataError(
+            f"targets are {array.dtype} of shape {list(array.shape)}, but ids from 0 to {n - 1} or {n} booleans are needed"
+        )
     mask = torch.zeros(n, dtype=torch.bool)
     mask[torch.from_numpy(array.astype(np.int64))] = True
     return mask

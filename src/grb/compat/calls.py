@@ -76,7 +76,8 @@ SIGNATURES: dict[str, Signature] = {
         f"{_WIDTHS} k activation feat_norm adj_norm_func layer_norm batch_norm dropout", _model
     ),
     "grb.model.torch.gat.GAT": Signature(
-        f"{_WIDTHS} n_heads activation layer_norm feat_norm adj_norm_func feat_dropout attn_dropout residual dropout", _model
+        f"{_WIDTHS} n_heads activation layer_norm feat_norm adj_norm_func feat_dropout attn_dropout residual dropout",
+        _model,
     ),
     "grb.defense.robustgcn.RobustGCN": Signature(f"{_WIDTHS} feat_norm adj_norm_func dropout", _model),
     "grb.defense.gcnsvd.GCNSVD": Signature(
@@ -102,7 +103,9 @@ SIGNATURES: dict[str, Signature] = {
     "grb.attack.injection.tdgia.TDGIA": Signature(
         f"lr n_epoch {_INJECTED.replace('eval_metric', 'eval_metric inject_mode sequential_step opt')}", _injection
     ),
-    "grb.attack.modification.dice.DICE": Signature("n_edge_mod ratio_delete allow_isolate device verbose", _modification),
+    "grb.attack.modification.dice.DICE": Signature(
+        "n_edge_mod ratio_delete allow_isolate device verbose", _modification
+    ),
     "grb.attack.modification.fga.FGA": Signature("n_edge_mod loss allow_isolate device verbose", _modification),
     "grb.attack.modification.flip.FLIP": Signature(
         "n_edge_mod flip_type mode allow_isolate device verbose", _modification
@@ -123,7 +126,8 @@ SIGNATURES: dict[str, Signature] = {
         "adj features labels train_mask val_mask test_mask name data_dir mode feat_norm save verbose seed", _dataset
     ),
     "grb.trainer.trainer.Trainer": Signature(
-        f"dataset optimizer loss feat_norm lr_scheduler lr_patience lr_factor lr_min {_STOP} eval_metric device", _trainer
+        f"dataset optimizer loss feat_norm lr_scheduler lr_patience lr_factor lr_min {_STOP} eval_metric device",
+        _trainer,
     ),
     "grb.evaluator.evaluator.AttackEvaluator": Signature("dataset build_model device", _evaluator),
     "grb.evaluator.evaluator.DefenseEvaluator": Signature("dataset build_model device", _evaluator),
@@ -140,7 +144,9 @@ def _train(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 METHODS: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {
     "grb.attack.injection.base.Limits.attack": lambda args, kwargs: attacks.attack_injection(args[0], args[1:], kwargs),
-    "grb.attack.modification.base.Limits.attack": lambda args, kwargs: attacks.attack_modification(args[0], args[1:], kwargs),
+    "grb.attack.modification.base.Limits.attack": lambda args, kwargs: attacks.attack_modification(
+        args[0], args[1:], kwargs
+    ),
     "grb.trainer.trainer.Trainer.train": _train,
 }
 

@@ -151,7 +151,9 @@ def splitting(adj: Any, seed: int = 42, **ranges: Any) -> dict[str, Any]:
         ranges: Refused: the paper's ranges and fractions are used.
     """
     if ranges:
-        raise DataError(f"splitting got {sorted(ranges)[0]}, but the paper's ranges are used; give masks to CustomDataset")
+        raise DataError(
+            f"splitting got {sorted(ranges)[0]}, but the paper's ranges are used; give masks to CustomDataset"
+        )
     rows = adj.tocsr()
     made, _ = adjacency_from_csr(rows.indptr, rows.indices, rows.data, rows.shape, mode="canonicalise")
     split = ByDegree(made.degrees.long(), torch.arange(made.n), seed)(0)

@@ -32,7 +32,10 @@ def feat_preprocess(features: Any, feat_norm: str | None = None, device: str = "
     x = torch.as_tensor(features).detach().float().to(device)
     if feat_norm is None:
         return x
-    known: dict[str, Callable[[Tensor], Tensor]] = {"arctan": lambda x: 2 / torch.pi * torch.arctan(x), "tanh": torch.tanh}
+    known: dict[str, Callable[[Tensor], Tensor]] = {
+        "arctan": lambda x: 2 / torch.pi * torch.arctan(x),
+        "tanh": torch.tanh,
+    }
     if feat_norm not in known:
         raise UnknownName("feature normalisation", feat_norm, known, advice=f"Allowed: {', '.join(known)}.")
     return known[feat_norm](x)
@@ -64,10 +67,10 @@ def inference(
     x = feat_preprocess(features, feat_norm, device)
     model.to(device)
     own = getattr(model, "adj_norm_func", None)
-    if adj_norm_func is None or adj_norm_func is own:
-        if isinstance(model, GraphModel) or hasattr(model, "prepare") or hasattr(model, "adj_norm_func"):
-            graph, _ = Graph.build(adj, x.cpu(), mode="canonicalise")
-            return predict(model, graph.to(device))
+    prepares = isinstance(model, GraphModel) or hasattr(model, "prepare") or hasattr(model, "adj_norm_func")
+    if prepares and (adj_norm_func is None or adj_norm_func is own):
+        graph, _ = Graph.build(adj, x.cpu(), mode="canonicalise")
+        return predict(model, graph.to(device))
     with evaluating(model):
         logits: Tensor = model(x, adj_preprocess(adj, adj_norm_func or own, device=device))
     return logits
@@ -112,13 +115,14 @@ class AttackEvaluator(OurEvaluator):
         object.__setattr__(self, "build_model", build_model)
         object.__setattr__(self, "device", device)
 
-    def eval_attack(  # type: ignore[override]
+    def eval_attack(
         self, model_dict: Mapping[str, Any], adj_attack: Any, features_attack: Any, verbose: bool = False
     ) -> dict[str, float]:
         """Accuracy per model with ``average``, ``3-max`` and ``weighted``.
 
         Args:
-            model_dict: Trained models or their files by name: safetensors of ours, or state dicts for what ``build_model`` makes.
+            model_dict: Trained models or their files by name: safetensors of ours, or state dicts of what ``build_model``
+                makes.
             adj_attack: The attacked adjacency, [n + m, n + m].
             features_attack: Features of the m injected nodes, or of all n + m nodes.
             verbose: Without effect.
@@ -194,4 +198,3 @@ def check_feat_range(features: Any, feat_lim_min: float, feat_lim_max: float) ->
     """Whether all features are finite and inside the range."""
     x = torch.as_tensor(features)
     return bool(torch.isfinite(x).all() and (x >= feat_lim_min).all() and (x <= feat_lim_max).all())
-

@@ -42,9 +42,7 @@ def plot_graph(
     graph = networkx.from_scipy_sparse_array(adj)
     nodes = list(graph.nodes) if nodelist is None else [int(node) for node in nodelist]
     colours = np.asarray(labels, dtype=float)
-    networkx.draw_networkx_nodes(
-        graph, pos, nodelist=nodes, node_size=50, node_color=colours, cmap="coolwarm", ax=axes
-    )
+    networkx.draw_networkx_nodes(graph, pos, nodelist=nodes, node_size=50, node_color=colours, cmap="coolwarm", ax=axes)
     networkx.draw_networkx_edges(graph, pos, arrows=False, width=1, style="dotted", ax=axes)
     path = Path(directory) / f"{title or 'graph'}.png"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -50,7 +51,9 @@ def save_adj(adj: Any, file_dir: Directory, file_name: str = "adj.npz") -> Path 
         return None
     path = _made(file_dir) / file_name
     if path.suffix != ".npz":
-        say_once(f"save_adj: no pickle is written, '{path.name}' becomes '{path.stem}.npz'; scipy.sparse.load_npz reads it")
+        say_once(
+            f"save_adj: no pickle is written, '{path.name}' becomes '{path.stem}.npz'; scipy.sparse.load_npz reads it"
+        )
         path = path.with_suffix(".npz")
     return write_atomic(path, lambda stream: save_npz(stream, csr_matrix(adj)))
 
@@ -87,7 +90,11 @@ def save_dict_to_json(result_dict: dict[str, Any], file_dir: Directory, file_nam
 
 
 def save_dict_to_xlsx(
-    result_dict: dict[str, Any], file_dir: Directory, file_name: str = "result.xlsx", index: int = 0, verbose: bool = False
+    result_dict: dict[str, Any],
+    file_dir: Directory,
+    file_name: str = "result.xlsx",
+    index: int = 0,
+    verbose: bool = False,
 ) -> Path:
     """Write a dictionary as a sheet with one row; needs pandas and openpyxl."""
     return save_df_to_xlsx(_pandas().DataFrame(result_dict, index=[index]), file_dir, file_name)
@@ -99,7 +106,9 @@ def save_df_to_xlsx(df: Any, file_dir: Directory, file_name: str = "result.xlsx"
     try:
         df.to_excel(path, index=True)
     except ImportError as error:
-        raise MissingExtra("a sheet needs openpyxl. Install it with: pip install openpyxl; or use save_df_to_csv") from error
+        raise MissingExtra(
+            "a sheet needs openpyxl. Install it with: pip install openpyxl; or use save_df_to_csv"
+        ) from error
     return path
 
 
@@ -165,7 +174,6 @@ def _plain(value: Any) -> Any:
 
 def _pandas() -> Any:
     try:
-        import pandas
+        return importlib.import_module("pandas")
     except ImportError as error:
         raise MissingExtra("tables need pandas. Install it with: pip install pandas openpyxl") from error
-    return pandas

@@ -34,12 +34,19 @@ NORMS: dict[str, Norm | None] = {
 }
 # what each model does with its adjacency, under the name that THUDM/grb has for it, and what else is taken for the same
 OWN_NORM: dict[str, Norm | None] = {
-    **dict.fromkeys(("gcn", "appnp", "sgcn", "tagcn", "gcn-svd", "gcnguard", "gatguard", "grand", "gcn-pool"), GCNAdjNorm),
+    **dict.fromkeys(
+        ("gcn", "appnp", "sgcn", "tagcn", "gcn-svd", "gcnguard", "gatguard", "grand", "gcn-pool"), GCNAdjNorm
+    ),
     **dict.fromkeys(("gin", "mlp", "gat"), None),
     "graphsage": SAGEAdjNorm,
     "r-gcn": RobustGCNAdjNorm,
 }
-SAME_NORM: dict[str, tuple[Norm | None, ...]] = {"gcn-svd": (None,), "grand": (None,), "gatguard": (None,), "gat": (GCNAdjNorm,)}
+SAME_NORM: dict[str, tuple[Norm | None, ...]] = {
+    "gcn-svd": (None,),
+    "grand": (None,),
+    "gatguard": (None,),
+    "gat": (GCNAdjNorm,),
+}
 OWN_ACTIVATION = {"sgcn": "tanh", "gat": "elu", "gatguard": "elu"}
 SUBCLASS = "write a subclass of it that overrides"
 
@@ -88,7 +95,11 @@ def _norm(cls: type[GraphModel], given: dict[str, Any], changes: dict[str, Any])
     if norm is OWN_NORM.get(cls.name) or norm in SAME_NORM.get(cls.name, ()):
         return
     name = next((name for name, known in NORMS.items() if known is norm), None)
-    if name is None or cls.name not in ("gcn", "appnp", "sgcn", "tagcn", "graphsage", "gin") or norm is RobustGCNAdjNorm:
+    if (
+        name is None
+        or cls.name not in ("gcn", "appnp", "sgcn", "tagcn", "graphsage", "gin")
+        or norm is RobustGCNAdjNorm
+    ):
         own = OWN_NORM.get(cls.name)
         raise DataError(
             f"{cls.__name__} got adj_norm_func={getattr(asked, '__name__', asked)}, but it normalises by "
@@ -138,7 +149,9 @@ def _fixed_layers(cls: type[GraphModel], given: dict[str, Any], changes: dict[st
             owner, given, "batch_norm", lambda v: not v, f"it has none; use layer_norm=True, or {SUBCLASS} make_conv"
         )
     if cls.name == "graphsage":
-        refuse_unless(owner, given, "mu", lambda v: v == 2, "pooling is a quadratic mean (mu=2); aggregate='mean' is the mean")
+        refuse_unless(
+            owner, given, "mu", lambda v: v == 2, "pooling is a quadratic mean (mu=2); aggregate='mean' is the mean"
+        )
     if cls.name in ("gcnguard", "gatguard", "gcn-svd"):
         refuse_unless(owner, given, "layer_norm", lambda v: not v, "it has no layer norm, as in the paper's tables")
         refuse_unless(owner, given, "residual", lambda v: not v, "it has no residual connections")
@@ -181,7 +194,10 @@ def _renamed(cls: type[GraphModel], given: dict[str, Any]) -> None:
 def variant(cls: type[GraphModel], changes: tuple[tuple[str, Any], ...]) -> type[GraphModel]:
     """A subclass of a model with some changes; the same object for the same changes, under the model's own name."""
     body = {"changes": dict(changes), "paper_base": cls, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    return type(cls)(cls.__name__, (*(MIXINS[name] for name, _ in changes), _Changed, cls), {**body, "__doc__": cls.__doc__})
+    metaclass: Any = type(cls)
+    return metaclass(  # type: ignore[no-any-return]
+        cls.__name__, (*(MIXINS[name] for name, _ in changes), _Changed, cls), {**body, "__doc__": cls.__doc__}
+    )
 
 
 class _Changed:
@@ -289,9 +305,13 @@ class GCNGC(pooled("gcn")):  # type: ignore[misc]
         n_layers: int | None = None,
         **options: Any,
     ) -> None:
-        refuse_unless("GCNGC", options, "activation", lambda v: _function_name(v) == "relu", "it has relu between layers")
+        refuse_unless(
+            "GCNGC", options, "activation", lambda v: _function_name(v) == "relu", "it has relu between layers"
+        )
         refuse_unless("GCNGC", options, "feat_norm", lambda v: v is None, "features are normalised by the dataset")
-        refuse_unless("GCNGC", options, "adj_norm_func", lambda v: v in (GCNAdjNorm, None), "it normalises by GCNAdjNorm")
+        refuse_unless(
+            "GCNGC", options, "adj_norm_func", lambda v: v in (GCNAdjNorm, None), "it normalises by GCNAdjNorm"
+        )
         given = {"hidden_features": hidden_features, "n_layers": n_layers, "readout": "sum", **options}
         super().__init__(in_features, out_features, **given)
 

@@ -141,7 +141,9 @@ class AdvTrainer(Trainer):
         if attack is not None and not (isinstance(attack, Attack) and hasattr(attack, "threat")):
             raise DataError(f"attack is a {type(attack).__name__}, but one of grb.attack with its limits is needed")
         if attack is not None and scenario_of(attack) != attack_mode:
-            raise DataError(f"attack_mode is {attack_mode!r}, but {type(attack).__name__} is a {scenario_of(attack)} attack")
+            raise DataError(
+                f"attack_mode is {attack_mode!r}, but {type(attack).__name__} is a {scenario_of(attack)} attack"
+            )
         self.attack = attack
 
     def train(  # type: ignore[override]
@@ -260,7 +262,11 @@ class GraphTrainer:
 
     def evaluate(self, model: nn.Module, index: Any = None) -> float:
         """Score on some graphs by their numbers; on all if not given."""
-        return float(self.eval_metric(self.inference(model), self.dataset.labels, index))
+        logits, y = self.inference(model), self.dataset.labels
+        if index is not None:
+            rows = torch.as_tensor(index)
+            logits, y = logits[rows], y[rows]
+        return float(self.eval_metric(logits, y))
 
 
 class AutoTrainer(Search):
@@ -323,4 +329,3 @@ class AutoTrainer(Search):
         if self.if_save:
             options.save(model)
         return fitted
-

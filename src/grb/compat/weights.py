@@ -30,8 +30,8 @@ LAYERS: dict[str, tuple[str, dict[str, str]]] = {
     "r-gcn": ("", {"mean_conv": "means", "var_conv": "variances"}),
 }
 ADVICE = (
-    "in the environment that wrote it run torch.save(torch.load(FILE, weights_only=False).state_dict(), 'weights.pt'), and give "
-    "that file"
+    "in the environment that wrote it run torch.save(torch.load(FILE, weights_only=False).state_dict(), 'weights.pt'), and "
+    "give that file"
 )
 
 
@@ -39,12 +39,16 @@ def load_weights(model: _Model, path: str | os.PathLike[str]) -> _Model:
     """The model with the weights of a ``.pt`` file of THUDM/grb, in evaluation mode.
 
     Args:
-        model: Made with the arguments of the saved one. Where its layers differ by design (APPNP, SGCN, RobustGCN, the guards;
-            docs/compat.md says how), so do its logits.
+        model: Made with the arguments of the saved one. Where its layers differ by design (docs/compat.md says how), so do its
+            logits: GCN adds its bias behind the sum over neighbours, THUDM/grb in front of it.
         path: A state dict; a pickled module is refused.
     """
     found = read_state(path)
-    state = found if not isinstance(model, GraphModel) or found.keys() == model.state_dict().keys() else _ours(model, found, path)
+    state = (
+        found
+        if not isinstance(model, GraphModel) or found.keys() == model.state_dict().keys()
+        else _ours(model, found, path)
+    )
     for name, value in state.items():
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise DataError(f"weight '{name}' of {path} holds NaN or infinite values")
@@ -62,7 +66,11 @@ def read_state(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        what = "a pickled module, which runs code when it is read" if "weights_only" in str(error) else "no file of torch.save"
+        what = (
+            "a pickled module, which runs code when it is read"
+            if "weights_only" in str(error)
+            else "no file of torch.save"
+        )
         raise DataError(f"{path} holds {what}; {ADVICE}") from None
     if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
         found = found["state_dict"]
@@ -84,7 +92,11 @@ def _ours(model: GraphModel, found: Mapping[str, Tensor], path: str | os.PathLik
     if model.name == "sgcn":  # its input has no norm there: one that changes nothing
         renamed = {**{key: value for key, value in wanted.items() if key.startswith("input_norm")}, **renamed}
     if extra := sorted(renamed.keys() - wanted.keys()):
-        hint = "; THUDM/grb normalises in front of the last convolution too, which no model here does" if "norms" in extra[0] else ""
+        hint = (
+            "; THUDM/grb normalises in front of the last convolution too, which no model here does"
+            if "norms" in extra[0]
+            else ""
+        )
         raise DataError(f"{path} has a weight for '{extra[0]}', which the model has not{hint}")
     return {**{key: value for key, value in wanted.items() if "num_batches" in key}, **renamed}
 

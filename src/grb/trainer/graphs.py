@@ -50,7 +50,9 @@ def fit_graphs(
     """
     size = preset("graphs")["batch"] if batch is None else batch
     if not (epochs >= 1 and size >= 1 and eval_every >= 1 and (patience is None or patience >= 1)):
-        raise DataError(f"epochs={epochs}, batch={size}, eval_every={eval_every}, patience={patience} must be at least 1")
+        raise DataError(
+            f"epochs={epochs}, batch={size}, eval_every={eval_every}, patience={patience} must be at least 1"
+        )
     if not getattr(model, "pools", False):
         raise DataError(
             f"a {type(model).__name__} classifies nodes, but the view has graphs to classify; use '...-pool'"

@@ -135,4 +135,6 @@ class Trainer(metaclass=PaperCalls):
 
 
 # of the papers' era
-__getattr__ = _lazy.attach(__name__, dict.fromkeys(("AutoTrainer", "EarlyStop", "GraphTrainer"), "grb.compat.trainers"))[0]
+__getattr__ = _lazy.attach(
+    __name__, dict.fromkeys(("AutoTrainer", "EarlyStop", "GraphTrainer"), "grb.compat.trainers")
+)[0]

@@ -24,15 +24,35 @@ def params_search(trial):
     return model_params, other_params
 
 
-autotrainer = AutoTrainer(dataset=dataset, model_class=GCN, eval_metric=metric.eval_acc, params_search=params_search, n_trials=2, n_jobs=1, seed=42, if_save=False, device="cpu")
+autotrainer = AutoTrainer(
+    dataset=dataset,
+    model_class=GCN,
+    eval_metric=metric.eval_acc,
+    params_search=params_search,
+    n_trials=2,
+    n_jobs=1,
+    seed=42,
+    if_save=False,
+    device="cpu",
+)
 
 # %% `best_score, best_params, best_score_list = AutoTrainer.run()`
 best_score, best_params, best_score_list = autotrainer.run()
 assert best_score == max(best_score_list) and set(best_params) == {"model_params", "other_params"}
 
 # %% `AutoTrainer(n_jobs=2)`
-AutoTrainer(dataset=dataset, model_class=GCN, eval_metric=metric.eval_acc, params_search=params_search, n_trials=1, n_jobs=2)
+AutoTrainer(
+    dataset=dataset, model_class=GCN, eval_metric=metric.eval_acc, params_search=params_search, n_trials=1, n_jobs=2
+)
 
 # %% `AutoTrainer(..., <arguments of every training>)`
-fixed = AutoTrainer(dataset=dataset, model_class=GCN, eval_metric=metric.eval_acc, params_search=params_search, n_trials=1, n_epoch=2, lr_scheduler=True)
+fixed = AutoTrainer(
+    dataset=dataset,
+    model_class=GCN,
+    eval_metric=metric.eval_acc,
+    params_search=params_search,
+    n_trials=1,
+    n_epoch=2,
+    lr_scheduler=True,
+)
 assert len(fixed.run()[2]) == 2

@@ -13,7 +13,18 @@ from grb.utils.normalize import GCNAdjNorm
 
 utils.fix_seed(0)
 dataset = CogDLDataset(name="synth-graphs", data_dir=None)
-model = GCNGC(in_features=dataset.num_features, out_features=dataset.num_classes, hidden_features=8, n_layers=3, activation=F.relu, layer_norm=False, residual=False, feat_norm=None, adj_norm_func=GCNAdjNorm, dropout=0.5)
+model = GCNGC(
+    in_features=dataset.num_features,
+    out_features=dataset.num_classes,
+    hidden_features=8,
+    n_layers=3,
+    activation=F.relu,
+    layer_norm=False,
+    residual=False,
+    feat_norm=None,
+    adj_norm_func=GCNAdjNorm,
+    dropout=0.5,
+)
 assert utils.get_num_params(model) > 0
 
 # %% `GraphTrainer(dataset, optimizer, loss, batch_size, lr_scheduler, ..., early_stop, ..., eval_metric, device)`
@@ -37,7 +48,17 @@ trainer = GraphTrainer(
 
 # %% `GraphTrainer.train(model, n_epoch, save_dir, save_name, eval_every, if_save, save_after, return_scores, verbose)`
 # differs: the model ends with its best weights
-trainer.train(model=model, n_epoch=3, save_dir="saved", save_name="graphs.pt", eval_every=1, if_save=True, save_after=0, return_scores=True, verbose=False)
+trainer.train(
+    model=model,
+    n_epoch=3,
+    save_dir="saved",
+    save_name="graphs.pt",
+    eval_every=1,
+    if_save=True,
+    save_after=0,
+    return_scores=True,
+    verbose=False,
+)
 
 # %% `GraphTrainer.inference(model)`, `GraphTrainer.evaluate(model, index)`
 pred = trainer.inference(model)
@@ -52,7 +73,9 @@ adj = utils.build_adj(attr=graph.edge_attr, edge_index=graph.edge_index, adj_typ
 # differs: an edge is flipped once
 from grb.attack.modification.flip import FLIP
 
-adj_attack = FLIP(int(adj.getnnz() * 0.1), flip_type="deg", mode="descend", device="cpu").attack(adj, index_target=np.arange(adj.shape[0]))
+adj_attack = FLIP(int(adj.getnnz() * 0.1), flip_type="deg", mode="descend", device="cpu").attack(
+    adj, index_target=np.arange(adj.shape[0])
+)
 
 # %% `model(graph.x, utils.adj_preprocess(adj, device=...))`
 # differs: give adj_norm_func=model.adj_norm_func, else the model sees an adjacency that it was not trained on

@@ -10,7 +10,14 @@ from grb.utils.visualize import plot_graph
 
 dataset = Dataset(name="synth-tiny")
 pos = nx.circular_layout(nx.from_scipy_sparse_array(dataset.adj))
-plot_graph(adj=dataset.adj, pos=pos, labels=dataset.labels, nodelist=list(range(dataset.num_nodes)), figsize=(3, 3), title="graph")
+plot_graph(
+    adj=dataset.adj,
+    pos=pos,
+    labels=dataset.labels,
+    nodelist=list(range(dataset.num_nodes)),
+    figsize=(3, 3),
+    title="graph",
+)
 assert Path("images/graph.png").stat().st_size > 0
 
 # %% `Logger(file_dir, file_name, stream)`

@@ -10,7 +10,7 @@ from torch import nn
 from grb.errors import DataError, MissingExtra
 from grb.model.adapters import Wrapped
 from grb.model.base import hidden_sizes
-from grb.model.cogdl import INSTALL
+from grb.model.bridges import INSTALL_COGDL as INSTALL
 
 
 class CogDLModel(Wrapped):

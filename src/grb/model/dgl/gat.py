@@ -51,5 +51,5 @@ class GAT(DGLModel):
         inputs = [in_features, *(size * n_heads for size in sizes[1:-1])]
         drops = {"feat_drop": feat_dropout, "attn_drop": attn_dropout, "allow_zero_in_degree": True}
         layers = [conv(before, after, n_heads, **drops) for before, after in zip(inputs, sizes[1:], strict=True)]
-        more = {"layer_norm": layer_norm, "residual": residual, "dropout": dropout, "average": True}
+        more: dict[str, Any] = {"layer_norm": layer_norm, "residual": residual, "dropout": dropout, "average": True}
         super().__init__(Stack(layers, inputs, activation, **more), self_loops=True)

@@ -42,5 +42,5 @@ class GCN(DGLModel):
         check_old_arguments("grb.model.dgl.GCN", feat_norm, adj_norm_func)
         conv, sizes = dgl_layers().GraphConv, widths(in_features, out_features, hidden_features, n_layers)
         layers = [conv(before, after, allow_zero_in_degree=True) for before, after in pairwise(sizes)]
-        more = {"layer_norm": layer_norm, "residual": residual, "dropout": dropout}
+        more: dict[str, Any] = {"layer_norm": layer_norm, "residual": residual, "dropout": dropout}
         super().__init__(Stack(layers, sizes[:-1], activation, **more), self_loops=True)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from grb.model.dgl.layers import Activation, DGLModel, Stack, check_old_arguments, dgl_layers, gin_perceptron, relu, widths
+from grb.model.dgl.layers import (
+    Activation,
+    DGLModel,
+    Stack,
+    check_old_arguments,
+    dgl_layers,
+    gin_perceptron,
+    relu,
+    widths,
+)
 
 
 class GIN(DGLModel):
@@ -46,4 +55,6 @@ class GIN(DGLModel):
             conv(gin_perceptron(before, after, batch_norm and place < last), "sum", learn_eps=True)
             for place, (before, after) in enumerate(pairwise(sizes))
         ]
-        super().__init__(Stack(layers, sizes[:-1], activation, layer_norm=layer_norm, dropout=dropout), self_loops=False)
+        super().__init__(
+            Stack(layers, sizes[:-1], activation, layer_norm=layer_norm, dropout=dropout), self_loops=False
+        )

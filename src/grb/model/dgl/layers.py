@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from grb.errors import DataError, MissingExtra
 from grb.model.adapters import Wrapped
 from grb.model.base import hidden_sizes
-from grb.model.dgl import INSTALL
+from grb.model.bridges import INSTALL_DGL as INSTALL
 
 Activation = Callable[[Tensor], Tensor]
 
