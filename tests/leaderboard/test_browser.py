@@ -132,8 +132,8 @@ def test_five_answers_and_a_chart_are_seen_without_a_click(open_page, address, b
         assert text in page.inner_text(f"#answers [data-about={about}]")
     for part in ("#headline", "#chart svg"):
         box = page.locator(part).bounding_box()
-        assert 0 <= box["y"] and box["y"] + box["height"] <= size[1], part
-        assert 0 <= box["x"] and box["x"] + box["width"] <= size[0], part
+        assert box["y"] >= 0 and box["y"] + box["height"] <= size[1], part
+        assert box["x"] >= 0 and box["x"] + box["width"] <= size[0], part
 
 
 def test_the_chart_shows_the_numbers_of_the_board(open_page, address, boards):

@@ -94,7 +94,9 @@ def page_data(board: Board) -> dict[str, Any]:
         ],
         "summaries": list(summaries.values()),
         "lead": [place for place, name in enumerate(summaries) if table.leads(name, board)],
-        "points": {name: place for place, name in enumerate(summaries) if name in POINTS or name.startswith("certified")},
+        "points": {
+            name: place for place, name in enumerate(summaries) if name in POINTS or name.startswith("certified")
+        },
         "byDefense": [
             [_summary(board.by_defense.get(difficulty, {}).get(name), summaries) for name in board.defenses]
             for difficulty in board.difficulties
