@@ -105,7 +105,8 @@ def _certainty(board: Board, difficulty: str, order: list[str]) -> str:
     if not rivals:
         return f"First place is open: there are no intervals {basis}."
     named = ", ".join(map(_name, rivals[:FEW])) + (f" and {len(rivals) - FEW} more" if len(rivals) > FEW else "")
-    return f"First place is open: the 95 % interval of {named} reaches it ({basis})."
+    reach = f"interval of {named} reaches" if len(rivals) == 1 else f"intervals of {named} reach"
+    return f"First place is open: the 95 % {reach} it ({basis})."
 
 
 def _attacker(board: Board, difficulty: str) -> str:
