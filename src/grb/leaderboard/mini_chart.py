@@ -33,7 +33,7 @@ class Row:
 def mini_chart(board: Board) -> list[Row]:
     """Marks of the first defenses on the last difficulty: clean, transferred attacks, worst case or white-box attack."""
     difficulty = board.difficulties[-1]
-    rows = []
+    rows: list[Row] = []
     for name in ordered(board, difficulty):
         own = board.by_defense.get(difficulty, {}).get(name, {})
         clean = board.cell(CLEAN, name, difficulty)
