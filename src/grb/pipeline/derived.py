@@ -77,6 +77,7 @@ class DerivedChecks:
         self._poisoned: dict[str, bool] = {}
         self._described: dict[tuple[str, int | None], tuple[DatasetInfo, str]] = {}
         self._compared: dict[Hashable, Any] = {}
+        self._threats: dict[str, tuple[AttackInfo, tuple[str, str, str]]] = {}
         self._entries: dict[tuple[str, ...], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._names: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
         self._facts: dict[tuple[Any, ...], dict[str, list[str]]] = defaultdict(dict)
@@ -164,6 +165,14 @@ class DerivedChecks:
         values = self._facts[subject]
         values.setdefault(value if isinstance(value, str) else repr(value), []).append(record.key)
 
+    def _limits_of(self, job: Job, attack: AttackInfo) -> tuple[str, str, str]:
+        """Which limits an attack has, as text; scores under one edit share the description."""
+        known = self._threats.get(attack.method.key)
+        if known is None or known[0] is not attack:
+            text = repr(sorted(attack.threat.items()))
+            known = self._threats[attack.method.key] = attack, (job.data.fingerprint, job.mode or "", text)
+        return known[1]
+
     def _agree_on_dataset(self, record: Record, info: DatasetInfo, values: Mapping[str, Any]) -> None:
         data = record.job.data
         known = self._described.get((data.fingerprint, data.split))
@@ -181,23 +190,23 @@ class DerivedChecks:
             yield "a score holds a measurement and nothing else"
             return
         content: Measurement = content_of(record)
-        victim, attack = job.inputs["model"], job.data.edits[-1] if job.data.edits else None
+        own, info = job.data, content.dataset
+        edits = own.edits
+        victim, attack = job.inputs["model"], edits[-1] if edits else None
         yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
         yield from self._compare_attack(job, victim, attack, content.attack, found["attack"])
         if content.attack is not None and attack is not None:
             self._limits[record.key], self._modes[record.key] = content.attack, sys.intern(job.mode or "")
             if content.attack.preset:
-                about = (job.data.fingerprint, job.mode, repr(sorted(content.attack.threat.items())))
-                self._agree(record, "preset", about, content.attack.preset)
-        own, info = job.data, content.dataset
+                self._agree(record, "preset", self._limits_of(job, content.attack), content.attack.preset)
         if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
             expected = {"reference": own.dataset, "fingerprint": own.fingerprint, "split": own.split}
             yield from differences("dataset", expected, {name: found["dataset"][name] for name in expected})
         poisoned = self._poisoned.get(victim)
-        made = {"threads": job.threads, "device": job.device}
-        if poisoned is not None:
-            made["objective"] = "poisoning" if poisoned else "evasion"
-        yield from differences("", made, {name: found[name] for name in made})
+        objective = content.objective if poisoned is None else "poisoning" if poisoned else "evasion"
+        if (job.threads, job.device, objective) != (content.threads, content.device, content.objective):
+            made = {"threads": job.threads, "device": job.device, "objective": objective}
+            yield from differences("", made, {name: getattr(content, name) for name in made})
         yield from self._once((own.fingerprint, own.split), info, lambda: _check_name(info))
         self._agree_on_dataset(record, info, found["dataset"])
         self._agree(record, "metric", (own.fingerprint,), found["metric"])
