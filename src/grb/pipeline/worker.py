@@ -265,9 +265,13 @@ class Worker:
         return _kept(asked, asked.ask(model, dataset), model)
 
     def _known(self, key: str, dataset: Dataset) -> Tensor:
-        """Which nodes the model of a job saw in training, [n]: training and validation nodes, or all."""
+        """Which nodes the model of a job may say that it knows, [n]: training and validation nodes.
+
+        Under poisoning a transductive model was trained on the attacked graph and knows all of it. One that was trained before
+        the attack saw the test nodes too, but they look like injected ones here: whoever could tell would only have to cut.
+        """
         trained, ids = self._record(key).job, torch.cat([dataset.index_train, dataset.index_val])
-        if trained.extra.get("train_mode") == "transductive":
+        if trained.extra.get("train_mode") == "transductive" and trained.data.edits:
             new = sum(self._edit(edit, dataset).num_new for edit in trained.data.edits)
             return torch.ones(dataset.num_nodes + new, dtype=torch.bool)
         items = torch.zeros(dataset.num_items, dtype=torch.bool)
