@@ -155,6 +155,20 @@ class Store:
             raise IntegrityError(f"record {key[:12]} is not kept: {contradictions[0]}")
         self._keep(record, data)
 
+    def contradictions(self, key: str) -> list[str]:
+        """Return one sentence for every contradiction between a record, its artefacts and its inputs; see :meth:`verify`."""
+        from grb.pipeline.derived import check_derived
+
+        try:
+            record = self.read(key)
+            return check_derived(record, self.read, {name: self.load(record, name) for name in record.objects})
+        except (IntegrityError, DataError) as error:
+            return [str(error)]
+
+    def discard(self, key: str) -> None:
+        """Remove a record; its artefacts stay until somebody cleans the store."""
+        self.record_path(key).unlink(missing_ok=True)
+
     def keys(self) -> Iterator[str]:
         """Iterate over the keys of all records, in order."""
         for part in _names(f"{self._root}/records"):
