@@ -126,6 +126,60 @@ def test_a_defense_is_attacked_through_its_relaxations_and_judged_itself() -> No
     assert through < direct and float(kept(context, result.edit).float().mean()) == through
 
 
+class Stopped(Masked):
+    """A defense whose outputs cannot be differentiated at all."""
+
+    def forward(self, x: Tensor, adj: Any) -> Tensor:
+        return self.inner(x, adj).detach()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_defense_without_gradients_is_attacked_through_its_relaxations() -> None:
+    torch.manual_seed(0)
+    context = context_of("injection", model=Stopped(GCN(GRAPH.num_features, 3)).eval())
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    assert [bool(trial.error) for trial in result.trials[1:5]] == [True, True, False, False]
+    assert float(kept(context, result.edit).float().mean()) < 1
+
+
+def test_a_model_that_gives_outputs_alone_is_attacked_by_the_members_without_gradients() -> None:
+    class Silent(Stopped):
+        def relaxations(self) -> dict[str, nn.Module]:
+            return {}
+
+    torch.manual_seed(0)
+    context = context_of("injection", model=Silent(GCN(GRAPH.num_features, 3)).eval())
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    ran = {trial.name for trial in result.trials if not trial.error}
+    assert ran == {"clean graph", "random-search"}
+    assert float(kept(context, result.edit).float().mean()) < 1
+
+
+class Shifted(Masked):
+    """A defense whose relaxation predicts another class than itself everywhere."""
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        class Twin(Masked):
+            def forward(self, x: Tensor, adj: Any) -> Tensor:
+                return self.inner(x, adj).roll(1, dims=1)
+
+        return {"shifted": Twin(self.inner)}
+
+
+def test_entrants_through_a_relaxation_aim_at_the_labels_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    aimed = []
+
+    def spy(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        aimed.append(context.aimed_labels(predict(context.surrogate(), context.graph)[context.targets]))
+        return GraphEdit(n=context.graph.n)
+
+    monkeypatch.setattr(ensemble, "members", lambda context: (Member("spy", lambda level: spy),))
+    torch.manual_seed(0)
+    context = context_of("injection", model=Shifted(GCN(GRAPH.num_features, 3)).eval())
+    run_attack(GraphAutoAttack(), context, seed=0)
+    assert len(aimed) >= 2 and all(torch.equal(each, aimed[0]) for each in aimed)
+
+
 def test_members_that_fail_are_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         raise DataError("this one gives no gradients")

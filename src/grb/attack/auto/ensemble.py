@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +16,15 @@ from grb.attack.losses import margin
 from grb.attack.passes import count_passes
 from grb.errors import DataError, GRBError
 from grb.graph import GraphEdit
-from grb.model.base import predict
+from grb.model.base import predict, relaxations
 from grb.threat import Injection
 
 # entrants of a later round for one of the round before
 SURVIVORS = (1 / 3, 1 / 6)
 # fewest entrants of the second round
 FEWEST = 3
+# members that attack through each of a model's relaxations
+ADAPTIVE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,9 @@ class GraphAutoAttack:
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
     pays (successive halving). An edit is judged by the true model: the fraction of targets that keep the label which the
     attack aims at, and among equals the mean margin :math:`\max_{c \ne y} z_c - z_y`. A model that names simplified twins
-    (``relaxations()``, name to module) is attacked through each of them as well, and judged itself. Edits that were made for
-    other models join as they are (``pool``), if the threat model allows them. The threat model decides between the members
-    for injection and for modification.
+    (``relaxations()``, name to module) is attacked through each of them as well, by the best four of the members that use
+    gradients, and judged itself. Edits that were made for other models join as they are (``pool``), if the threat model allows
+    them. The threat model decides between the members for injection and for modification.
 
     Args:
         pool: Edits to replay, for instance those that were made on other victims.
@@ -80,13 +82,25 @@ class GraphAutoAttack:
         race.judge(GraphEdit(n=context.graph.n), "clean graph")
         for number, edit in enumerate(self.pool):
             race.judge(edit, f"pool {number}")
-        entrants = [
-            Entrant(member, name, model)
-            for name, model in _models(context.surrogate()).items()
-            for member in members(context)
-        ]
-        for level in range(LEVELS):
-            entrants = race.run(entrants, level)
+        entrants = race.run([Entrant(member, "", context.surrogate()) for member in members(context)])
+        # the best first, then those that the model's own operations stop
+        listed = dict.fromkeys((*(each.member for each in entrants), *members(context)))
+        adaptive = [member for member in listed if not member.gradient_free][:ADAPTIVE]
+        twins = relaxations(context.surrogate())
+        entrants += race.run(
+            [
+                Entrant(member, name, twin.eval().requires_grad_(False))
+                for name, twin in twins.items()
+                for member in adaptive
+            ]
+        )
+        if not entrants:
+            raise DataError(
+                f"none of the {len(members(context))} attacks of the ensemble can attack a "
+                f"{type(context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
+            )
+        for level in range(1, LEVELS):
+            entrants = race.run(race.best_of(entrants, level), level)
         return race.best.edit
 
 
@@ -114,13 +128,6 @@ def _anything_allowed(context: AttackContext) -> bool:
     return bool(len(context.targets) and (int(threat.budget(context.graph)) > 0 or threat.feature_nodes))
 
 
-def _models(model: nn.Module) -> dict[str, nn.Module]:
-    """The model itself under an empty name, and its relaxations."""
-    relaxations = getattr(model, "relaxations", None)
-    twins = cast("Mapping[str, nn.Module]", relaxations()) if relaxations is not None else {}
-    return {"": model, **{name: twin.eval().requires_grad_(False) for name, twin in twins.items()}}
-
-
 class _Race:
     """Runs entrants and keeps the strongest edit."""
 
@@ -134,8 +141,8 @@ class _Race:
     def best(self) -> Judged:
         return min(self.found, key=lambda each: each.order)
 
-    def run(self, entrants: Sequence[Entrant], level: int) -> list[Entrant]:
-        """Run all entrants at one level and return those of the next, the best first."""
+    def run(self, entrants: Sequence[Entrant], level: int = 0) -> list[Entrant]:
+        """Run all entrants at one level and return those that found a legal edit, the best first."""
         results: list[Judged] = []
         for entrant in entrants:
             name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
@@ -151,16 +158,28 @@ class _Race:
             judged = self.judge(edit, name, level, seconds, passes.forward, passes.backward, entrant=entrant)
             if judged is not None:
                 results.append(judged)
-        if not results and level == 0:
-            raise DataError(
-                f"none of the {len(entrants)} attacks of the ensemble can attack a "
-                f"{type(self.context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
-            )
+        return self._ordered(results)
+
+    def best_of(self, entrants: Sequence[Entrant], level: int) -> list[Entrant]:
+        """Those of the entrants of the level before that go on, the best first."""
+        chosen = {id(entrant) for entrant in entrants}
+        ordered = self._ordered([each for each in self.found if id(each.entrant) in chosen])
+        return list(dict.fromkeys(ordered))[: self._survivors(len(entrants), level - 1)]
+
+    @staticmethod
+    def _ordered(results: Sequence[Judged]) -> list[Entrant]:
         ordered = sorted(results, key=lambda each: each.order)
-        return [each.entrant for each in ordered[: self._survivors(len(entrants), level)] if each.entrant is not None]
+        return [each.entrant for each in ordered if each.entrant is not None]
 
     def _attempt(self, entrant: Entrant, level: int, seed: int) -> GraphEdit:
-        quiet = replace(self.context, model=entrant.model, on_step=lambda step: None, on_note=lambda note: None)
+        # a simplified twin may predict other labels than the model: all entrants aim at the same
+        quiet = replace(
+            self.context,
+            model=entrant.model,
+            true_labels=self.labels,
+            on_step=lambda step: None,
+            on_note=lambda note: None,
+        )
         return entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
 
     @staticmethod
