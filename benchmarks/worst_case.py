@@ -132,7 +132,9 @@ def table(results: Results) -> str:
             auto = rows["auto"]
             asked = f"{limit:.1f}" if limit < 100 else "-"
             passes = f"{auto['forward']} + {auto['backward']}"
-            lines.append(f"| {victim} | {seed} | {' | '.join(cells)} | {asked} | {auto['cpu_seconds']:.0f} | {passes} |")
+            lines.append(
+                f"| {victim} | {seed} | {' | '.join(cells)} | {asked} | {auto['cpu_seconds']:.0f} | {passes} |"
+            )
     return "\n".join(lines)
 
 
