@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from grb.attack.auto.member import LEVELS, Member
 from grb.attack.base import AttackContext, Trial
@@ -42,13 +43,14 @@ class Judged:
 
     edit: GraphEdit
     kept: Tensor
+    expected: float
     margin: float
     entrant: Entrant | None = None
 
     @property
     def order(self) -> tuple[float, float]:
-        """The strongest edit has the lowest: fewest kept targets, then the largest mean margin of wrong classes."""
-        return float(self.kept.float().mean()), -self.margin
+        """The strongest edit has the lowest: least expected accuracy, then the largest mean margin of wrong classes."""
+        return self.expected, -self.margin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +58,16 @@ class GraphAutoAttack:
     r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
-    pays (successive halving). An edit is judged by the true model: the fraction of targets that keep the label which the
-    attack aims at, and among equals the mean margin :math:`\max_{c \ne y} z_c - z_y`. A model that names simplified twins
-    (``relaxations()``, name to module) is attacked through each of them as well, by the best four of the members that use
-    gradients, and judged itself. Edits that were made for other models join as they are (``pool``), if the threat model allows
-    them. The threat model decides between the members for injection and for modification.
+    pays (successive halving). An edit is judged by the true model: by the accuracy that the attacker expects it to leave, and
+    among equals by the mean margin :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few
+    targets, that is the fraction of targets that keep the label which the attack aims at. An injection can take all labels
+    away, also from targets that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that
+    aims at predicted labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, :math:`\hat y_v` predicted under attack.
+
+    A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
+    best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
+    (``pool``), if the threat model allows them. The threat model decides between the members for injection and for
+    modification.
 
     Args:
         pool: Edits to replay, for instance those that were made on other victims.
@@ -135,6 +142,9 @@ class _Race:
         self.context, self.generator = context, generator
         logits = predict(context.surrogate(), context.graph)[context.targets]
         self.labels = context.aimed_labels(logits)
+        # how likely the attacker holds every class of every target to be the true one, [t, c]
+        certain = context.labels == "true" or not isinstance(context.threat, Injection)
+        self.belief = one_hot(self.labels, logits.shape[1]).float() if certain else torch.softmax(logits, dim=1).nan_to_num()
         self.found: list[Judged] = []
 
     @property
@@ -209,8 +219,10 @@ class _Race:
             return None
         with torch.no_grad():
             logits = predict(context.surrogate(), context.graph.apply(edit))[context.targets]
-        kept = logits.argmax(1) == self.labels
-        judged = Judged(edit, kept, float(margin(logits, self.labels).mean()), entrant)
+        given = logits.argmax(1)
+        kept = given == self.labels
+        expected = float(self.belief.gather(1, given.unsqueeze(1)).mean())
+        judged = Judged(edit, kept, expected, float(margin(logits, self.labels).mean()), entrant)
         self.found.append(judged)
         self._report(Trial(name, level, cpu_seconds, forward, backward, kept))
         return judged
@@ -219,7 +231,7 @@ class _Race:
         self.context.on_trial(trial)
         if self.found:
             best = self.best
-            self.context.report(best.margin, best.order[0])
+            self.context.report(best.margin, float(best.kept.float().mean()))
 
 
 def strength_over_cost(trials: Sequence[Trial]) -> Iterator[tuple[float, float]]:
