@@ -123,6 +123,7 @@ def test_a_defense_is_attacked_through_its_relaxations_and_judged_itself() -> No
     through, direct = (
         min(left for own, left in tried if own is smooth and left is not None) for smooth in (True, False)
     )
+    assert {trial.relaxation for trial in result.trials} == {"", "smooth"}
     assert through < direct and float(kept(context, result.edit).float().mean()) == through
 
 
@@ -219,5 +220,6 @@ def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> Non
 def test_a_trial_is_json() -> None:
     trial = Trial("pgd", 1, 0.123456, 10, 9, torch.tensor([True, False]))
     assert trial.to_dict() == {
-        "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "kept": 0.5,
+        "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "relaxation": "",
+        "kept": 0.5,
     }  # fmt: skip

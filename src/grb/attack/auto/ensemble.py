@@ -162,7 +162,8 @@ class _Race:
                 try:
                     edit = self._attempt(entrant, level, seed)
                 except (GRBError, RuntimeError) as error:
-                    self._report(Trial(name, level, error=str(error).splitlines()[0] if str(error) else "failed"))
+                    reason = str(error).splitlines()[0] if str(error) else "failed"
+                    self._report(Trial(name, level, error=reason, relaxation=entrant.relaxation))
                     continue
             seconds = time.process_time() - start
             judged = self.judge(edit, name, level, seconds, passes.forward, passes.backward, entrant=entrant)
@@ -212,10 +213,11 @@ class _Race:
     ) -> Judged | None:
         """Score an edit on the true model and report it; None, with the reason in the report, if it is not allowed."""
         context = self.context
+        through = "" if entrant is None else entrant.relaxation
         try:
             context.threat.check(context.graph, edit, context.targets)
         except GRBError as error:
-            self._report(Trial(name, level, cpu_seconds, forward, backward, error=str(error)))
+            self._report(Trial(name, level, cpu_seconds, forward, backward, error=str(error), relaxation=through))
             return None
         with torch.no_grad():
             logits = predict(context.surrogate(), context.graph.apply(edit))[context.targets]
@@ -224,7 +226,7 @@ class _Race:
         expected = float(self.belief.gather(1, given.unsqueeze(1)).mean())
         judged = Judged(edit, kept, expected, float(margin(logits, self.labels).mean()), entrant)
         self.found.append(judged)
-        self._report(Trial(name, level, cpu_seconds, forward, backward, kept))
+        self._report(Trial(name, level, cpu_seconds, forward, backward, kept, relaxation=through))
         return judged
 
     def _report(self, trial: Trial) -> None:
