@@ -390,6 +390,6 @@ def test_true_labels_are_for_our_own_attacks_on_the_victim_itself(grb, checkpoin
 def test_an_edit_against_true_labels_cannot_be_submitted(grb, checkpoints, tmp_path):
     file = tmp_path / "mine.npz"
     assert grb("attack", "pgd", "--model", checkpoints[0], *QUICK, "--labels", "true", "-o", file).exit_code == 0
-    card = "kind: attack\nname: mine\nauthors: [me]\ndataset: synth-tiny\nscenario: injection\nmode: full\nknowledge: transfer\n"
+    card = "kind: attack\nname: mine\nauthors: [me]\ndataset: synth-tiny\n"
     file.with_suffix(".yaml").write_text(card)
     assert "an attack on true labels, which no attacker has" in refusal(grb("submit", file, "--check"))
