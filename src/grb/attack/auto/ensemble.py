@@ -59,10 +59,11 @@ class GraphAutoAttack:
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
     pays (successive halving). An edit is judged by the true model: by the accuracy that the attacker expects it to leave, and
-    among equals by the mean margin :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few
-    targets, that is the fraction of targets that keep the label which the attack aims at. An injection can take all labels
-    away, also from targets that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that
-    aims at predicted labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, :math:`\hat y_v` predicted under attack.
+    among equals by the mean margin :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach
+    few targets, that accuracy is the fraction of targets that keep the label which the attack aims at. An injection can take
+    all labels away, also from targets that were wrong before and may be right afterwards: with the clean probabilities
+    :math:`p`, one that aims at predicted labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is
+    predicted under attack.
 
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
     best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from grb.attack.base import AttackContext
 from grb.attack.injection.base import InjectionProblem, Limits
+from grb.attack.injection.edges import CHUNK
 from grb.attack.losses import margin, typical_margin
 from grb.errors import DataError
 from grb.graph import GraphEdit, dense
@@ -110,14 +112,24 @@ class _Search:
         sizes = torch.bincount(self.labels[self.right], minlength=classes)
         sizes = sizes if int(sizes.sum()) else torch.bincount(self.labels, minlength=classes)
         own = torch.multinomial(sizes.double(), count, replacement=True, generator=generator)
-        draws = torch.rand(count, len(self.labels), generator=generator)
-        return (draws + 2.0 * (self.labels == own.unsqueeze(1)) + self.right).topk(self.width).indices
+        return torch.cat(
+            [
+                (draws + 2.0 * (self.labels == part.unsqueeze(1)) + self.right).topk(self.width).indices
+                for part, draws in self._draws(own, generator)
+            ]
+        )
+
+    def _draws(self, own: Tensor, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Parts of a list of labels, and for each label one random number per target, [part, t]."""
+        for part in own.split(max(1, CHUNK // len(self.labels))):
+            yield part, torch.rand(len(part), len(self.labels), generator=generator)
 
     def new_features(self, aims: Tensor, generator: torch.Generator) -> Tensor:
         """Corners away from the class of a node's first target, [count, d]."""
         own = self.labels[aims[:, 0]]
-        draws = torch.rand(len(aims), len(self.labels), generator=generator) + (self.labels != own.unsqueeze(1))
-        chosen = draws.argmax(1)
+        chosen = torch.cat(
+            [(draws + (self.labels != part.unsqueeze(1))).argmax(1) for part, draws in self._draws(own, generator)]
+        )
         real = torch.rand(len(aims), 1, generator=generator) < 0.5
         towards = torch.where(real, self.rows[chosen], self.means[self.labels[chosen]])
         low, high = self.context.injection.feature_range
