@@ -165,7 +165,9 @@ def check_job(job: Job) -> None:
     for name in (job.data.dataset, job.spec.name, *(spec.name for spec in job.data.perturbations)):
         if len(name) > MAX_NAME:
             raise DataError(f"it names something with {len(name)} characters")
-    if len(job.data.edits) > 1 or (job.data.edits and job.data.perturbations):
+    if job.kind == "profile" and job.data.edits:
+        raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
+    if len(job.data.chain) > 1 and job.data.edits:
         raise DataError(
             f"its data is changed {len(job.data.chain)} times, but by at most one edit or by perturbations, so that limits hold"
         )
@@ -197,7 +199,12 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
     while stack:
         values = stack.pop()
         stack += [each for each in values.values() if isinstance(each, Mapping)]
-        for kind, role in (("model", "defenses"), ("model", "surrogates"), ("attack", "attacks"), ("attack", "white_box")):
+        for kind, role in (
+            ("model", "defenses"),
+            ("model", "surrogates"),
+            ("attack", "attacks"),
+            ("attack", "white_box"),
+        ):
             listed = values.get(role)
             for each in listed if isinstance(listed, list | tuple) else ():
                 named.append((kind, each.get("name") if isinstance(each, Mapping) else each))

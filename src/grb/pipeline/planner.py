@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import torch
@@ -12,7 +12,7 @@ from grb.attack.build import build_attack, default_threat_model
 from grb.catalogue import resolve, spelling
 from grb.dataset import Dataset
 from grb.defense import build_defense
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError
 from grb.evaluator.measurement import ENSEMBLES
 from grb.model.build import build
 from grb.names import ModelName
