@@ -51,13 +51,17 @@ def test_lines_of_a_script_are_found_by_what_their_names_stand_for() -> None:
     ]
     assert (15, "should", "grb.trainer.Trainer.train(verbose=)") in told
     assert (16, "should", "grb.attack.modification.dice.DICE(device=)") in told
-    assert (17, "should", "grb.attack.modification.DICE.attack(labels=)") in told or any(line == 17 for line, *_ in told)
+    assert (17, "should", "grb.attack.modification.DICE.attack(labels=)") in told or any(
+        line == 17 for line, *_ in told
+    )
     assert not any(line in (11, 13, 18, 19) for line, *_ in told)
 
 
 def test_other_packages_are_told_what_their_names_are_here() -> None:
     text = "from deeprobust.graph.global_attack import Metattack\nfrom greatx.defense import GNNGUARD\n"
-    text += "from torch_geometric.contrib.nn import PRBCDAttack as Attack\nimport deeprobust.graph.defense as d\nd.GCN(1)\n"
+    text += (
+        "from torch_geometric.contrib.nn import PRBCDAttack as Attack\nimport deeprobust.graph.defense as d\nd.GCN(1)\n"
+    )
     findings = find_in_cells([(0, text)])
     assert [each.package for each in findings] == ["DeepRobust", "GreatX", "PyG contrib", "DeepRobust"]
     assert all(each.level == "must" and "grb." in each.new for each in findings)
@@ -70,14 +74,17 @@ def test_a_script_for_nothing_of_this_has_nothing_to_change() -> None:
 
 
 def test_our_own_spelling_has_nothing_to_change() -> None:
-    text = "import grb\ndataset = grb.load_dataset('synth-tiny')\nmodel = grb.train('gcn', dataset)\ngrb.evaluate(model, dataset)\n"
+    text = "import grb\ndataset = grb.load_dataset('synth-tiny')\ngrb.evaluate(grb.train('gcn', dataset), dataset)\n"
     assert found(text) == []
 
 
 def test_a_notebook_has_cells_and_magics(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["from grb.dataset import Dataset"]},
-        {"cell_type": "code", "source": ["%matplotlib inline\n", "!pip install grb\n", "from grb.dataset import Dataset"]},
+        {
+            "cell_type": "code",
+            "source": ["%matplotlib inline\n", "!pip install grb\n", "from grb.dataset import Dataset"],
+        },
         {"cell_type": "code", "source": ["%%bash\n", "this is no Python"]},
         {"cell_type": "code", "source": ["Dataset('grb-cora')"]},
     ]
@@ -89,7 +96,9 @@ def test_a_notebook_has_cells_and_magics(tmp_path: Path) -> None:
     ]
 
 
-def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether_a_line_must_change(grb, grb_json, tmp_path) -> None:
+def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether_a_line_must_change(
+    grb, grb_json, tmp_path
+) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     done = grb("migrate", str(path))
@@ -129,10 +138,18 @@ def test_every_rule_has_a_new_spelling_and_every_new_name_of_ours_exists() -> No
         for kind, name in re.findall(r"grb\.(train|run_attack|load_dataset)\('([\w+-]+)'", rule["new"]):
             from grb import catalogue
 
-            catalogue.canonical({"train": "model", "run_attack": "attack", "load_dataset": "dataset"}[kind], name.partition("+")[0])
+            catalogue.canonical(
+                {"train": "model", "run_attack": "attack", "load_dataset": "dataset"}[kind], name.partition("+")[0]
+            )
         for dotted in re.findall(r"\bgrb\.[a-z_.]*[A-Za-z_]\w*", rule["new"]):
             home, _, last = dotted.rpartition(".")
             assert hasattr(importlib.import_module(home), last) or importlib.import_module(dotted), dotted
     assert all("new" in each or "absent" in each for each in sum(calls.values(), []))
     assert set(preset("migration")) == {"THUDM/grb", "DeepRobust", "GreatX", "PyG contrib"}
-    assert Finding(0, 1, "must", "a", "b", "c").to_dict() == {"line": 1, "level": "must", "old": "a", "new": "b", "package": "c"}
+    assert Finding(0, 1, "must", "a", "b", "c").to_dict() == {
+        "line": 1,
+        "level": "must",
+        "old": "a",
+        "new": "b",
+        "package": "c",
+    }

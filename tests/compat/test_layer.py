@@ -25,7 +25,7 @@ from grb.dataset import Dataset
 from grb.defense import AdvTrainer
 from grb.errors import DataError
 from grb.model.base import predict
-from grb.model.torch import APPNP, GAT, GCN, GIN, TAGCN, GraphSAGE
+from grb.model.torch import APPNP, GAT, GCN, GIN, SGCN, TAGCN, GraphSAGE
 from grb.trainer import AutoTrainer, Trainer
 from grb.utils.normalize import GCNAdjNorm, RobustGCNAdjNorm, SAGEAdjNorm
 
@@ -113,6 +113,7 @@ def test_a_subclass_with_its_own_arguments_is_left_alone() -> None:
         (lambda d, c: TAGCN(d, c, 8, 2, k=2, activation=nn.Tanh()), {"activation": "tanh"}),
         (lambda d, c: APPNP(d, c, 8, 2, edge_drop=0.5), {"edge_drop": 0.5}),
         (lambda d, c: GIN(d, c, 8, 2, batch_norm=False), {"batch_norm": False}),
+        (lambda d, c: SGCN(d, c, 8, 3, batch_norm=False), {"batch_norm": False}),
         (lambda d, c: GAT(d, c, 8, 2, n_heads=2, feat_dropout=0.5), {"feat_dropout": 0.5}),
     ],
 )

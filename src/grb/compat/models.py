@@ -24,6 +24,7 @@ from grb.model.stack import ConvStack
 from grb.model.torch.appnp import APPNP
 from grb.model.torch.gat import GAT, GATConv
 from grb.model.torch.gin import GIN, GINConv
+from grb.model.torch.sgcn import SGCN
 
 NORMS: dict[str, Norm | None] = {
     "GCNAdjNorm": GCNAdjNorm,
@@ -142,8 +143,8 @@ def _fixed_layers(cls: type[GraphModel], given: dict[str, Any], changes: dict[st
         if not given.pop("batch_norm", True):
             changes["batch_norm"] = False
     elif cls.name == "sgcn":
-        if given.pop("batch_norm", None) is False:
-            say_once("SGCN: batch_norm=False has no effect, its input has a batch norm as the GRB paper counts it")
+        if not given.pop("batch_norm", True) and not given.get("layer_norm"):
+            changes["batch_norm"] = False
     else:
         refuse_unless(
             owner, given, "batch_norm", lambda v: not v, f"it has none; use layer_norm=True, or {SUBCLASS} make_conv"
@@ -194,10 +195,10 @@ def _renamed(cls: type[GraphModel], given: dict[str, Any]) -> None:
 def variant(cls: type[GraphModel], changes: tuple[tuple[str, Any], ...]) -> type[GraphModel]:
     """A subclass of a model with some changes; the same object for the same changes, under the model's own name."""
     body = {"changes": dict(changes), "paper_base": cls, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    mixins = [MIXINS.get(name) or MIXINS[f"{cls.name} {name}"] for name, _ in changes]
     metaclass: Any = type(cls)
-    return metaclass(  # type: ignore[no-any-return]
-        cls.__name__, (*(MIXINS[name] for name, _ in changes), _Changed, cls), {**body, "__doc__": cls.__doc__}
-    )
+    made: type[GraphModel] = metaclass(cls.__name__, (*mixins, _Changed, cls), {**body, "__doc__": cls.__doc__})
+    return made
 
 
 class _Changed:
@@ -229,6 +230,12 @@ class _Normalised:
 class _Unnormed(nn.Identity):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """There is nothing to draw."""
+
+
+class _WithoutInputNorm(SGCN):
+    def build(self) -> None:
+        super().build()
+        self.input_norm = _Unnormed()  # type: ignore[assignment]
 
 
 class _WithoutBatchNorm(GIN):
@@ -279,7 +286,8 @@ class _EdgeDrop(APPNP):
 MIXINS: dict[str, type] = {
     "activation": _Activation,
     "adj_norm_func": _Normalised,
-    "batch_norm": _WithoutBatchNorm,
+    "gin batch_norm": _WithoutBatchNorm,
+    "sgcn batch_norm": _WithoutInputNorm,
     "edge_drop": _EdgeDrop,
     "feat_dropout": _FeatureDropout,
 }

@@ -10,7 +10,7 @@ dataset = Dataset(name="synth-tiny", data_dir=None, mode="full", feat_norm="arct
 sizes = dict(in_features=dataset.num_features, out_features=dataset.num_classes, hidden_features=8)
 
 # %% `GCN(..., activation, layer_norm, residual, feat_norm, adj_norm_func, dropout)`
-# differs: no layer norm in front of the last convolution
+# differs: no layer norm in front of the last convolution; the bias is added behind the sum over neighbours
 from grb.model.torch import GCN
 from grb.utils.normalize import GCNAdjNorm
 
@@ -74,6 +74,7 @@ sage = GraphSAGE(
 )
 
 # %% `SGCN(..., activation, feat_norm, adj_norm_func, layer_norm, batch_norm, k, dropout)`
+# differs: without batch_norm= its input has one
 from grb.model.torch import SGCN
 
 sgcn = SGCN(
