@@ -277,7 +277,10 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
     >>> threat_from_dict({"kind": "injection", "nodes": 3, "edges_per_node": 2, "feature_range": [0, 1]})
     Injection(nodes=3, edges_per_node=2, feature_range=(0, 1))
     """
-    given = dict(values) if isinstance(values, Mapping) else {}
+    try:
+        given = dict(values)
+    except (TypeError, ValueError):
+        given = {}
     kind = given.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")

@@ -9,8 +9,10 @@ store verify           :func:`check_schema`, artefacts by sha256, what every rec
 store verify --rerun   :func:`admit` of every record that is computed again, then every bit of it
 Dask results           the key that was asked for, :func:`admit`, artefacts by sha256, what the record derives
 ls, boards, inputs     :func:`check_schema`, by ``Store.read``; ``Store.write`` refuses what could not be read again
+before a job           :func:`check_job`, inputs of its own dataset, split and difficulty
 before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`, private copies
-plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
+plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held; their records again, by the
+                       process that never ran them
 =====================  ==================================================================================================
 
 ``docs/trust.md`` has the whole table.
