@@ -212,6 +212,14 @@ def test_true_labels_change_what_is_judged() -> None:
     assert result.labels == "true" and result.trials[0].accuracy == 0.0  # the clean graph already
 
 
+@pytest.mark.usefixtures("few")
+def test_a_race_is_over_when_nothing_is_left() -> None:
+    context = context_of("injection")
+    said = predict(context.surrogate(), GRAPH)[context.targets].argmax(1)
+    result = run_attack(GraphAutoAttack(), replace(context, true_labels=(said + 1) % 3), seed=0)
+    assert [trial.name for trial in result.trials] == ["clean graph"] and result.edit.is_empty
+
+
 def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> None:
     assert GraphAutoAttack.scenario == "injection" and EdgeAutoAttack.scenario == "modification"
     assert EdgeAutoAttack.version == GraphAutoAttack.version

@@ -67,8 +67,8 @@ class GraphAutoAttack:
 
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
     best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
-    (``pool``), if the threat model allows them. The threat model decides between the members for injection and for
-    modification.
+    (``pool``), if the threat model allows them. A race ends early when an edit leaves nothing. The threat model decides
+    between the members for injection and for modification.
 
     Args:
         pool: Edits to replay, for instance those that were made on other victims.
@@ -102,7 +102,7 @@ class GraphAutoAttack:
                 for member in adaptive
             ]
         )
-        if not entrants:
+        if not entrants and not race.is_over:
             raise DataError(
                 f"none of the {len(members(context))} attacks of the ensemble can attack a "
                 f"{type(context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
@@ -154,10 +154,17 @@ class _Race:
     def best(self) -> Judged:
         return min(self.found, key=lambda each: each.order)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether an edit leaves nothing to gain."""
+        return bool(self.found) and self.best.expected == 0
+
     def run(self, entrants: Sequence[Entrant], level: int = 0) -> list[Entrant]:
         """Run all entrants at one level and return those that found a legal edit, the best first."""
         results: list[Judged] = []
         for entrant in entrants:
+            if self.is_over:
+                break
             name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
             start = time.process_time()
             seed = int(torch.randint(2**62, (1,), generator=self.generator))
