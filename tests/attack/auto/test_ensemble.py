@@ -156,6 +156,36 @@ def test_a_model_that_gives_outputs_alone_is_attacked_by_the_members_without_gra
     assert float(kept(context, result.edit).float().mean()) < 1
 
 
+class Failing(Masked):
+    """A defense whose relaxations are of no use."""
+
+    def __init__(self, inner: GCN, given: Any) -> None:
+        super().__init__(inner)
+        self.given = given
+
+    def relaxations(self) -> Any:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+class Wrong(nn.Module):
+    def forward(self, x: Tensor, adj: Any) -> Tensor:
+        raise KeyError("nothing here")
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("given", [ValueError("no"), {"a": None}, 7, {"wrong": Wrong()}, {3: nn.Identity()}])
+def test_relaxations_that_fail_are_reported_and_the_race_goes_on(given: Any) -> None:
+    torch.manual_seed(0)
+    inner = GCN(GRAPH.num_features, 3).eval()
+    result = run_attack(GraphAutoAttack(), context_of("injection", model=Failing(inner, given).eval()), seed=0)
+    failed = [trial for trial in result.trials if trial.error]
+    assert failed and all("\n" not in trial.error for trial in failed)
+    assert {trial.name for trial in failed} & {"relaxations", "strong through wrong", "strong through 3"}
+    assert result.edit.num_new == 2
+
+
 class Shifted(Masked):
     """A defense whose relaxation predicts another class than itself everywhere."""
 

@@ -26,6 +26,8 @@ SURVIVORS = (1 / 3, 1 / 6)
 FEWEST = 3
 # members that attack through each of a model's relaxations
 ADAPTIVE = 4
+# letters of a relaxation's name in reports
+LONGEST = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +96,8 @@ class GraphAutoAttack:
         # the best first, then those that the model's own operations stop
         listed = dict.fromkeys((*(each.member for each in entrants), *members(context)))
         adaptive = [member for member in listed if not member.gradient_free][:ADAPTIVE]
-        twins = relaxations(context.surrogate())
         entrants += race.run(
-            [
-                Entrant(member, name, twin.eval().requires_grad_(False))
-                for name, twin in twins.items()
-                for member in adaptive
-            ]
+            [Entrant(member, name, twin) for name, twin in race.twins().items() for member in adaptive]
         )
         if not entrants and not race.is_over:
             raise DataError(
@@ -159,6 +156,17 @@ class _Race:
         """Whether an edit leaves nothing to gain."""
         return bool(self.found) and self.best.expected == 0
 
+    def twins(self) -> dict[str, nn.Module]:
+        """The relaxations of the model, in evaluation mode; none, and a report, if it cannot give them."""
+        try:
+            return {
+                str(name)[:LONGEST]: twin.eval().requires_grad_(False)
+                for name, twin in relaxations(self.context.surrogate()).items()
+            }
+        except Exception as error:  # code of others may fail in any way
+            self._report(Trial("relaxations", error=_reason(error)))
+            return {}
+
     def run(self, entrants: Sequence[Entrant], level: int = 0) -> list[Entrant]:
         """Run all entrants at one level and return those that found a legal edit, the best first."""
         results: list[Judged] = []
@@ -171,9 +179,11 @@ class _Race:
             with count_passes() as passes:
                 try:
                     edit = self._attempt(entrant, level, seed)
-                except (GRBError, RuntimeError) as error:
-                    reason = str(error).splitlines()[0] if str(error) else "failed"
-                    self._report(Trial(name, level, error=reason, relaxation=entrant.relaxation))
+                except Exception as error:
+                    # a relaxation may fail in any way; what is wrong with the model itself or with us should be seen
+                    if not entrant.relaxation and not isinstance(error, GRBError | RuntimeError):
+                        raise
+                    self._report(Trial(name, level, error=_reason(error), relaxation=entrant.relaxation))
                     continue
             seconds = time.process_time() - start
             judged = self.judge(edit, name, level, seconds, passes.forward, passes.backward, entrant=entrant)
@@ -244,6 +254,11 @@ class _Race:
         if self.found:
             best = self.best
             self.context.report(best.margin, float(best.kept.float().mean()))
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, for a report."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 def strength_over_cost(trials: Sequence[Trial]) -> Iterator[tuple[float, float]]:
