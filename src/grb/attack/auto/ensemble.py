@@ -60,12 +60,12 @@ class GraphAutoAttack:
     r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
-    pays (successive halving). An edit is judged by the true model: by the accuracy that the attacker expects it to leave, and
-    among equals by the mean margin :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach
-    few targets, that accuracy is the fraction of targets that keep the label which the attack aims at. An injection can take
-    all labels away, also from targets that were wrong before and may be right afterwards: with the clean probabilities
-    :math:`p`, one that aims at predicted labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is
-    predicted under attack.
+    pays (successive halving); members that can continue from an edit do so there, from the best one. An edit is judged by the
+    true model: by the accuracy that the attacker expects it to leave, and among equals by the mean margin
+    :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few targets, that accuracy is the
+    fraction of targets that keep the label which the attack aims at. An injection can take all labels away, also from targets
+    that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that aims at predicted
+    labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is predicted under attack.
 
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
     best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
@@ -211,7 +211,10 @@ class _Race:
             on_step=lambda step: None,
             on_note=lambda note: None,
         )
-        return entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
+        member, best = entrant.member, self.best.edit
+        resumes = level == LEVELS - 1 and member.resume is not None and bool(best.num_new)
+        attack = member.resume(best) if resumes and member.resume is not None else member.build(level)
+        return attack(quiet, generator=torch.Generator().manual_seed(seed))
 
     @staticmethod
     def _survivors(count: int, level: int) -> int:
