@@ -1,0 +1,1 @@
+"""Certificates: what no attack within a threat model can change."""
