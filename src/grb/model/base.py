@@ -260,6 +260,27 @@ class EvaluationView:
     known: Tensor
     keys: Tensor
 
+    @classmethod
+    def of(cls, known: Tensor, n: int, keys: torch.Generator | int = 0) -> EvaluationView:
+        """The view of a graph of ``n`` nodes of which some ids are known; a longer graph has the same keys first.
+
+        Args:
+            known: Ids of the known nodes, [k].
+            n: Number of nodes.
+            keys: Random generator of the keys, or its seed.
+        """
+        mask = torch.zeros(n, dtype=torch.bool)
+        mask[known.cpu()] = True
+        generator = keys if isinstance(keys, torch.Generator) else torch.Generator().manual_seed(keys)
+        return cls(mask, torch.randint(2**62, (n,), generator=generator))
+
+
+def observe(model: nn.Module, known: Tensor, n: int, keys: torch.Generator | int = 0) -> None:
+    """Tell a model that wants to know which nodes are known; nothing happens with any other model."""
+    method = getattr(model, "observe", None)
+    if method is not None:
+        method(EvaluationView.of(known, n, keys))
+
 
 def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) -> Tensor:
     """Logits of every node in evaluation mode, [n, classes]; a model made for other features is refused.

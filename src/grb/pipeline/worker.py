@@ -214,8 +214,9 @@ class Worker:
                 else graph.apply(self._edit(link, dataset))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
+        # keys are the model's on every graph, so that a hash or a sample of it is one model
+        asked = Question.of(graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
         generator = torch.Generator().manual_seed(int((job.key if job.data.chain else key)[:15], 16))
-        asked = Question.of(graph, known, generator)
         after = asked.ask(model, dataset)
         own = None if job.data.chain else _kept(asked, after, model)
         clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
