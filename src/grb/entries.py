@@ -312,6 +312,33 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             group="modification",
         ),
     },
+    "certificate": {
+        "by-construction": Entry(
+            "grb.certificate.by_construction:ByConstruction",
+            "verifies that unknown nodes are heard by nobody (ours); +known, mlp",
+            group="injected nodes",
+        ),
+        "hash-vote": Entry(
+            "grb.certificate.hash_vote:HashVoteCertificate",
+            "lead of a vote of groups, deterministic (Xia et al. 2024)",
+            group="changed edges, injected nodes",
+        ),
+        "sparse-smoothing": Entry(
+            "grb.certificate.smoothing:SparseSmoothing",
+            "randomly flipped edges (Bojchevski et al. 2020)",
+            group="changed edges",
+        ),
+        "bi-smoothing": Entry(
+            "grb.certificate.smoothing:BiSmoothing",
+            "randomly deleted edges and nodes (Lai et al. 2024)",
+            group="injected nodes",
+        ),
+        "interception": Entry(
+            "grb.certificate.smoothing:Interception",
+            "randomly deleted edges and features (Scholten et al. 2022)",
+            group="hijacked nodes",
+        ),
+    },
     # other names are those of the paper's code
     "perturbation": {
         "original": Entry("grb.perturb.build:Original", "the graph as it is, '-' in tables", ("-", "none")),

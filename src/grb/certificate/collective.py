@@ -113,7 +113,7 @@ def collective_attacked(thresholds: Ints, field: Any, budget: float, *, local: f
     )
     limits = np.concatenate([np.zeros(len(rows)), [budget]])
     bounds = np.concatenate([np.ones(len(rows)), np.full(len(used), min(local, budget))])
-    return lost + _maximum(np.concatenate([np.ones(len(rows)), np.zeros(len(used))]), matrix, limits, bounds)
+    return lost + maximum(np.concatenate([np.ones(len(rows)), np.zeros(len(used))]), matrix, limits, bounds)
 
 
 def collective_attacked_grid(grid: Bools, dimensions: Sequence[Dimension], *, attackers: int | None = None) -> float:
@@ -168,7 +168,7 @@ def collective_attacked_grid(grid: Bools, dimensions: Sequence[Dimension], *, at
         bounds.append(np.ones(masks))
     goal = np.zeros(width)
     goal[:number] = 1
-    return len(lost) + _maximum(goal, sparse.vstack(rows), np.concatenate(ub), np.concatenate(bounds))
+    return len(lost) + maximum(goal, sparse.vstack(rows), np.concatenate(ub), np.concatenate(bounds))
 
 
 def surviving(total: int, attacked: float) -> int:
@@ -206,7 +206,7 @@ def _placed(parts: Sequence[tuple[int, Any]], rows: int, width: int) -> Any:
     return sparse.hstack(pieces)
 
 
-def _maximum(goal: Floats, matrix: Any, limits: Floats, upper: Floats) -> float:
+def maximum(goal: Floats, matrix: Any, limits: Floats, upper: Floats) -> float:
     """Optimum of a linear program with variables from 0 to ``upper``, by HiGHS."""
     from scipy.optimize import linprog
 

@@ -40,7 +40,7 @@ class Known(Wrapper):
     suffix = "known"
     version = 1
 
-    def __init__(self, model: GraphModel, message_dropout: float = 0.3) -> None:
+    def __init__(self, model: GraphModel, message_dropout: float = 0.2) -> None:
         super().__init__(model, message_dropout=message_dropout)
         if model.stages() is None:
             raise DataError(
