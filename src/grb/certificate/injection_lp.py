@@ -27,6 +27,7 @@ import numpy as np
 
 from grb.certificate.collective import maximum
 from grb.certificate.confidence import Floats, Ints
+from grb.certificate.interception import without_returns
 from grb.errors import DataError
 
 
@@ -75,9 +76,7 @@ def injection_attacked(
     survive, arriving = (1 - p_edge) * (1 - p_node), sparse.csr_array((count, n))
     for hops in range(1, reach + 1):
         arriving = arriving - np.log1p(-(survive**hops)) * walks
-        walks = (walks @ ones).tolil()
-        walks[np.arange(count), ids] = 0  # a way back to the target is no way to it
-        walks = walks.tocsr()
+        walks = without_returns(walks @ ones, ids)  # a way back to the target is no way to it
     scaled = sparse.diags_array(1 / needed) @ arriving
     rows = sparse.vstack(
         [

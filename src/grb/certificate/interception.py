@@ -53,10 +53,7 @@ def arrivals(adj: Any, targets: Ints, *, p_delete: float, p_ablate: float, own: 
     ones = sparse.csr_array((np.ones(adj.nnz), adj.indices, adj.indptr), shape=adj.shape)
     direct = ones[targets]
     # simple paths of two edges: one for every common neighbour, the way back to the target is none
-    around = (direct @ ones).tolil()
-    around[np.arange(len(targets)), targets] = 0
-    around = around.tocsr()
-    around.eliminate_zeros()
+    around = without_returns(direct @ ones, targets)
     keep = 1 - p_delete
     with np.errstate(divide="ignore"):  # nothing is deleted: every message arrives
         logs = direct * np.log(1 - keep) + around * np.log(1 - keep**2)
@@ -68,6 +65,15 @@ def arrivals(adj: Any, targets: Ints, *, p_delete: float, p_ablate: float, own: 
         )
         logs = logs + itself
     return logs.tocsr()
+
+
+def without_returns(walks: Any, targets: Ints) -> Any:
+    """Counts of walks without those that end at their own target, a scipy CSR matrix [t, n]."""
+    found = walks.tocsr()
+    rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+    found.data[found.indices == np.asarray(targets)[rows]] = 0
+    found.eliminate_zeros()
+    return found
 
 
 def largest_sum(probabilities: Any, count: int) -> Floats:

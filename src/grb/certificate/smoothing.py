@@ -132,7 +132,7 @@ class SparseSmoothing(SmoothingCertificate):
     """Changed edges, by sparse randomised smoothing; see :mod:`grb.certificate.regions`."""
 
     name = "sparse-smoothing"
-    noise = Noise(p_add=0.0002, p_drop=0.4)
+    noise = Noise(p_drop=0.8)
 
     def covered(self, threat: Threat, dataset: Dataset) -> tuple[int, str]:
         """Changed edges alone."""

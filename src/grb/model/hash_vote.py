@@ -19,6 +19,8 @@ from grb.model.layers import Dropout
 from grb.model.wrapped import Wrapper, entries_kept
 
 Divide = Literal["edges", "senders"]
+# groups behind a validation in training
+VALIDATION_GROUPS = 6
 
 
 @dataclass(eq=False)
@@ -51,7 +53,7 @@ class HashVote(Wrapper):
     go to the smaller class. :mod:`grb.certificate.votes` says how many changes a majority survives, with certainty.
 
     Logits are fractions of votes. Where gradients are asked for, they are those of the mean probabilities over the groups.
-    Training draws a group in every step, by a hash of its own.
+    Training draws a group in every step, by a hash of its own, and is validated on a few.
 
     Args:
         model: Any model of nodes; with ``senders`` one whose operators may be directed.
@@ -99,6 +101,9 @@ class HashVote(Wrapper):
         """Fractions of votes for every class, [n, classes]; in training the logits of a random group."""
         if self.training:
             return self._training_logits(x, op)
+        if self.random.generator is not None:  # a validation between two epochs
+            some = [self.model(x, op.op(number)).softmax(1) for number in range(min(self.groups, VALIDATION_GROUPS))]
+            return torch.stack(some).mean(0).log()
         votes, soft = 0.0, 0.0
         for logits in self.group_logits(x, op):
             votes = votes + functional.one_hot(logits.argmax(1), logits.shape[1]).to(logits.dtype)

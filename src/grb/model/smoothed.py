@@ -19,6 +19,8 @@ from grb.model.wrapped import Wrapper
 ROWS = 2**17
 # draws behind a gradient
 GRADIENT_DRAWS = 16
+# draws behind a validation in training: thousands in every epoch would take hours
+VALIDATION_DRAWS = 8
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class Smoothed(Wrapper):
     .. math:: g(G)_v = \arg\max_c P(f(\phi(G))_v = c)
 
     with :math:`\phi` the changes of :class:`Noise`. Logits are fractions of ``samples`` votes; where gradients are asked for,
-    they are mean probabilities of a few draws. Training sees one changed graph in every step. Randomness comes from the
+    they are mean probabilities of a few draws. Training sees one changed graph in every step and is validated on a few. Randomness comes from the
     evaluator's keys, so that the same keys give the same votes. :mod:`grb.certificate` says which changes a vote survives:
     ``p_add`` and ``p_drop`` certify changed edges, ``p_drop`` and ``p_node`` injected nodes, ``p_drop`` and ``p_ablate``
     features of hijacked nodes.
@@ -159,6 +161,8 @@ class Smoothed(Wrapper):
             generator = self.random.generator or torch.default_generator
             return self._logits(x, op, 1, generator)[0]
         generator = torch.Generator().manual_seed(self._seed(op.n))
+        if self.random.generator is not None:  # a validation between two epochs
+            return self._logits(x, op, VALIDATION_DRAWS, generator).softmax(2).mean(0).log()
         if torch.is_grad_enabled() and (getattr(x, "requires_grad", False) or _learns(op)):
             return self._logits(x, op, GRADIENT_DRAWS, generator).softmax(2).mean(0)
         return self.votes(x, op, self.samples, generator).to(torch.get_default_dtype()) / self.samples
