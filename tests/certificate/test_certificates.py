@@ -55,6 +55,21 @@ def test_a_plain_gcn_has_no_certificate_by_construction():
         run_certificate(build_certificate("by-construction"), trained("gcn"), tiny(), injection())
 
 
+@pytest.mark.parametrize("name", [name for name in entries("model") if name != "mlp"])
+def test_any_model_is_either_refused_or_certified(name):
+    """With known senders only: no model slips through with an operator, norm or median that counts strangers."""
+    try:
+        model = grb.train(f"{name}+known", tiny(), epochs=2)
+    except DataError as error:
+        assert "stages" in str(error) or "operators" in str(error)
+        return
+    found = grb.certify(model, tiny(), threat=injection(6, 8))
+    assert found.certified_accuracy == found.clean_accuracy
+    # gradients go through directed operators
+    edit = grb.run_attack("fgsm", model, tiny(), threat=injection(2, 4), iterations=2).edit
+    assert grb.evaluate(model, tiny(), edit)["full"] == found.clean_accuracy
+
+
 def test_masked_senders_with_whole_degrees_are_refused():
     """Senders are known ones, but degrees count everybody: the mistake that looks right."""
 

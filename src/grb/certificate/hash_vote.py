@@ -14,6 +14,7 @@ from grb.certificate.votes import collective_broken, count_votes, vote_budget, w
 from grb.dataset import Dataset
 from grb.model.base import GraphModel, evaluating, prepare
 from grb.model.hash_vote import Divide, HashVote
+from grb.model.wrapped import Wrapper
 from grb.threat import Injection, Threat
 
 
@@ -64,6 +65,7 @@ class HashVoteCertificate:
             budget=budget,
             unit=INJECTED if injection else EDGES,
             collective=together,
+            own_model=isinstance(model, HashVote),
             notes=() if isinstance(model, HashVote) else ("the model was not trained to vote; '+hash-vote' trains it",),
         )
 
@@ -77,8 +79,12 @@ class HashVoteCertificate:
                     f"train it with divide={divide}"
                 )
             return model
+        if isinstance(model, Wrapper):
+            raise NotCertifiable(f"'{title_of(model)}' has certificates of its own; a hash vote goes around a plain model")
         if not isinstance(model, GraphModel):
             raise NotCertifiable("a hash vote goes around grb's own models; this one is of others")
+        if divide == "senders":
+            local_stages(model)
         return HashVote(model, self.groups, divide)
 
 

@@ -38,6 +38,8 @@ class CertifiedResult:
         confidence: Probability that all statements hold together; 1 if nothing was sampled.
         collective: Right predictions that are left at least after any one edit of the whole budget; None if not computed.
         notes: Remarks.
+        own_model: Whether the certified model is the one that was given; False if a vote or smoothing was put around it.
+        seconds: CPU seconds that it took.
     """
 
     certificate: str
@@ -53,6 +55,7 @@ class CertifiedResult:
     confidence: float = 1.0
     collective: int | None = None
     notes: tuple[str, ...] = ()
+    own_model: bool = True
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -115,6 +118,7 @@ class CertifiedResult:
             "samples": self.samples,
             "confidence": self.confidence,
             "notes": list(self.notes),
+            "own_model": self.own_model,
             "budgets": [int(value) for value in np.minimum(self.budgets, UNLIMITED)],
             "correct": [bool(value) for value in self.correct],
         }

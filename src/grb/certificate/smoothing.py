@@ -22,6 +22,7 @@ from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.model.base import GraphModel
 from grb.model.smoothed import Noise, Smoothed
+from grb.model.wrapped import Wrapper
 from grb.threat import Modification, Threat
 
 # the largest budget that is looked at one by one; smoothing certifies a few changes, never hundreds
@@ -85,6 +86,7 @@ class SmoothingCertificate:
             samples=self.samples,
             confidence=1 - self.alpha,
             collective=left,
+            own_model=isinstance(model, Smoothed),
             notes=() if isinstance(model, Smoothed) else ("the model was not trained on changed graphs; '+smooth' trains it",),
         )
 
@@ -95,6 +97,8 @@ class SmoothingCertificate:
             if given and replace(model.noise, **given) != model.noise:
                 raise DataError(f"'{title_of(model)}' has noise of its own; leave {sorted(given)[0]} out")
             return model
+        if isinstance(model, Wrapper):
+            raise NotCertifiable(f"'{title_of(model)}' has certificates of its own; smoothing goes around a plain model")
         if not isinstance(model, GraphModel):
             raise NotCertifiable("smoothing goes around grb's own models; this one is of others")
         chosen = replace(self.noise, **given)

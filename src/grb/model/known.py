@@ -52,10 +52,15 @@ class Known(Wrapper):
     def prepare(self, adj: Adjacency) -> Any:
         """The inner model's operators of the edges whose senders are known; directed, and never marked symmetric."""
         known = self.known(adj.n)
-        if bool(known.all()):
-            return self.model.prepare(adj)
-        heard = known.to(adj.device)[adj.pattern.indices.long()]
-        return self.model.prepare(entries_kept(adj, heard, symmetric=False))
+        if not bool(known.all()):
+            adj = entries_kept(adj, known.to(adj.device)[adj.pattern.indices.long()], symmetric=False)
+        op = self.model.prepare(adj)
+        if not all(isinstance(part, CSR) for part in (op if isinstance(op, Sequence) else [op])):
+            raise DataError(
+                f"'{self.name}' works on dense or low-rank operators, in which all nodes meet; choose another model, for "
+                "instance graphsage+ln+known"
+            )
+        return op
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
         """Logits of every node, [n, classes]."""

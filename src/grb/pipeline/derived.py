@@ -17,6 +17,7 @@ from typing import Any
 from grb import serial
 from grb.entries import entries
 from grb.errors import DataError, GRBError, IntegrityError
+from grb.evaluator.certified import CertifiedOutcome, broken, may_be_certain
 from grb.evaluator.measurement import AttackInfo, DatasetInfo, Measurement, Outcome
 from grb.pipeline.artefact_checks import (
     Artefacts,
@@ -75,6 +76,8 @@ class DerivedChecks:
         self._cards: dict[str, Mapping[str, Any]] = {}
         self._clean: dict[str, dict[str, tuple[int, int]]] = {}
         self._poisoned: dict[str, bool] = {}
+        self._certified: dict[str, CertifiedOutcome] = {}
+        self._scored: dict[str, Measurement] = {}
         self._described: dict[tuple[str, int | None], tuple[DatasetInfo, str]] = {}
         self._compared: dict[Hashable, Any] = {}
         self._entries: dict[tuple[str, ...], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -103,7 +106,12 @@ class DerivedChecks:
                 return list(self._check_attack(record, artefacts))
             if artefacts:
                 return [f"it has artefacts, but a {kind} holds none"]
-            checks = {"score": self._check_score, "profile": check_profile, "study": self._check_study}
+            checks = {
+                "score": self._check_score,
+                "certify": self._check_certified,
+                "profile": check_profile,
+                "study": self._check_study,
+            }
             return list(checks[kind](record))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, GRBError) as error:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -127,6 +135,7 @@ class DerivedChecks:
         for study, info in self._studies.items():
             for sentence in self._check_parts(info):
                 yield study, sentence
+        yield from broken(self._certified, self._scored)
         for versions in self._entries.values():
             for keys in versions.values():
                 for key in keys[1:]:
@@ -142,6 +151,10 @@ class DerivedChecks:
         for key in info.scores:
             if self._checked.get(key, kind) != kind:
                 yield f"it names record {key[:12]}, which is no score on its dataset"
+        certified = "certify", info.dataset.fingerprint
+        for key in info.certificates:
+            if self._checked.get(key, certified) != certified:
+                yield f"it names record {key[:12]}, which is no certificate on its dataset"
         for label, card in info.cards.items():
             yield from differences("card", self._cards.get(label, card), card)
         for part in info.parts:
@@ -181,6 +194,8 @@ class DerivedChecks:
             yield "a score holds a measurement and nothing else"
             return
         content: Measurement = content_of(record)
+        if may_be_certain(content.defense.method.name):
+            self._scored[record.key] = content
         victim, attack = job.inputs["model"], job.data.edits[-1] if job.data.edits else None
         yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
         yield from self._compare_attack(job, victim, attack, content.attack, found["attack"])
@@ -202,6 +217,27 @@ class DerivedChecks:
         self._agree_on_dataset(record, info, found["dataset"])
         self._agree(record, "metric", (own.fingerprint,), found["metric"])
         yield from self._check_outcomes(record, found["metric"], content.outcomes)
+
+    def _check_certified(self, record: Record) -> Iterator[str]:
+        job, content = record.job, content_of(record)
+        if record.measurement is not None:
+            yield "a certificate holds a result and nothing else"
+            return
+        victim = job.inputs["model"]
+        found = record.result
+        yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
+        expected = {
+            "certificate": job.spec.name,
+            "params": serial.to_dict(job.spec.params),
+            "mode": job.mode,
+            "threat": serial.to_dict(job.extra["threat"]),
+        }
+        yield from differences("certificate", expected, {name: found[name] for name in expected})
+        own, info = job.data, content.dataset
+        if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
+            yield "its dataset is another than its job's"
+        self._agree_on_dataset(record, info, found["dataset"])
+        self._certified[record.key] = content
 
     def _once(self, about: Hashable, content: Any, compare: Callable[[], Iterator[str]]) -> Iterator[str]:
         """What a comparison finds, unless it found nothing for this very description, which records of one store share."""

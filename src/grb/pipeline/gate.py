@@ -135,6 +135,10 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
             if found.metric not in outcome.values:
                 raise DataError(f"it is ranked by {found.metric[:40]}, but has none for {name[:40]} targets")
         return found
+    if kind == "certify":
+        from grb.evaluator.certified import CertifiedOutcome
+
+        return CertifiedOutcome.from_dict(record.result)
     if kind == "profile":
         from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
 
@@ -174,7 +178,9 @@ def named_code(job: Job) -> list[str]:
     A name of the catalogue is not code. An import path is, also one into grb: any function of any package can be named.
     """
     catalogued = {
-        entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
+        entry.target
+        for kind in ("dataset", "model", "attack", "perturbation", "certificate")
+        for entry in entries(kind).values()
     }
     found = []
     stack: list[Any] = [job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)]
@@ -187,7 +193,8 @@ def named_code(job: Job) -> list[str]:
         elif isinstance(item, str):
             parts = item.split("+")
             found += [part for part in parts if _CODE.fullmatch(part) and part not in catalogued]
-    for kind, name in (("dataset", job.data.dataset), ("model", job.spec.name), ("attack", job.spec.name)):
+    methods = ((kind, job.spec.name) for kind in ("model", "attack", "certificate"))
+    for kind, name in (("dataset", job.data.dataset), *methods):
         known = entries(kind).get(name)  # a plug-in's name leads to the plug-in
         if known is not None and not known.target.startswith("grb."):
             found.append(known.target)
