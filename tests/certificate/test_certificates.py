@@ -17,7 +17,7 @@ from grb.certificate.locality import local_stages, reach_of
 from grb.dataset import load_dataset
 from grb.errors import DataError
 from grb.graph import CSR
-from grb.model.base import EvaluationView, GraphModel, Rows, predict
+from grb.model.base import EvaluationView, GraphModel, Rows, observing, predict
 from grb.model.known import Known
 from grb.model.smoothed import Noise, Smoothed
 from grb.threat import Injection, Modification
@@ -85,8 +85,8 @@ def test_masked_senders_with_whole_degrees_are_refused():
     model = WholeDegrees(trained("gcn")).eval()
     known = torch.cat([tiny().index_train, tiny().index_val])
     view = EvaluationView.of(known, graph.n)
-    model.observe(view)
-    check_senders(model, graph, view)
+    with observing(model, view):
+        check_senders(model, graph, view)
     edit = random_injection(graph, injection(10, 10), torch.Generator().manual_seed(0))
     with pytest.raises(NotCertifiable, match="moved the logits"):
         check_unmoved(model, graph, edit, view)
@@ -207,6 +207,16 @@ def test_votes_of_unequal_numbers_are_refused():
         bounds_of(np.array([[3, 2], [3, 3]]), 0.1)
     with pytest.raises(DataError, match="alpha"):
         lower_bound(np.array([1]), 2, float("nan"))
+
+
+def test_what_was_observed_is_forgotten():
+    model, graph = trained("gcn+known"), tiny().graph
+    alone = predict(model, graph)
+    grb.evaluate(model, tiny())
+    grb.run_attack("rnd", model, tiny(), threat=injection())
+    assert torch.equal(predict(model, graph), alone)
+    told = predict(model, graph, EvaluationView.of(torch.arange(0), graph.n))
+    assert not torch.equal(told, alone)
 
 
 def test_noise_changes_what_it_says():

@@ -27,7 +27,7 @@ from grb.certificate.result import UNLIMITED, CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.graph import CSR, Graph, GraphEdit, dense
-from grb.model.base import EvaluationView, prepare, predict
+from grb.model.base import EvaluationView, observing, predict, prepare
 from grb.threat import Injection, Modification, Threat
 
 
@@ -59,9 +59,11 @@ class ByConstruction:
         else:
             nodes, unit, budget = threat.nodes, INJECTED, threat.nodes
         logits = predict(model, graph, view)
-        check_stages(model, graph, prepare(model, graph.adj))
+        with observing(model, view):
+            check_stages(model, graph, prepare(model, graph.adj))
+            if isinstance(threat, Injection):
+                check_senders(model, graph, view)
         if isinstance(threat, Injection):
-            check_senders(model, graph, view)
             for draw in range(self.injections if nodes else 0):
                 edit = random_injection(graph, threat, generator, aim=targets if draw % 2 else None)
                 check_unmoved(model, graph, edit, view, seed)
@@ -104,7 +106,10 @@ def check_unmoved(model: nn.Module, graph: Graph, edit: GraphEdit, view: Evaluat
     empty = torch.empty(2, 0, dtype=torch.int64)
     padded = graph.apply(GraphEdit(n, empty, empty, torch.zeros_like(edit.new_x)))  # type: ignore[arg-type]
     before, after = (predict(model, each, longer) for each in (padded, graph.apply(edit)))
-    ops_before, ops_after = (_rows(operators(model, prepare(model, each.adj)), n) for each in (padded, graph.apply(edit)))
+    with observing(model, longer):
+        ops_before, ops_after = (
+            _rows(operators(model, prepare(model, each.adj)), n) for each in (padded, graph.apply(edit))
+        )
     same = all(torch.equal(a, b) for a, b in zip(ops_before, ops_after, strict=True))
     if not same or not torch.equal(before[:n], after[:n]):
         moved = int((before[:n] != after[:n]).any(1).sum())

@@ -12,7 +12,7 @@ from grb.certificate.locality import local_stages, title_of
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.certificate.votes import collective_broken, count_votes, vote_budget, winner
 from grb.dataset import Dataset
-from grb.model.base import GraphModel, evaluating, prepare
+from grb.model.base import GraphModel, evaluating, observing, prepare
 from grb.model.hash_vote import Divide, HashVote
 from grb.model.wrapped import Wrapper
 from grb.threat import Injection, Threat
@@ -45,8 +45,7 @@ class HashVoteCertificate:
         if injection:
             local_stages(vote.model)  # a step that pools would let a sender into every group
         view = default_view(dataset, seed)
-        with evaluating(vote):
-            vote.observe(view)
+        with evaluating(vote), observing(vote, view):
             said = vote.group_labels(dataset.graph.x, prepare(vote, dataset.graph.adj))[:, targets].numpy()
         counts = count_votes(said, dataset.num_classes)
         right = winner(counts) == labels

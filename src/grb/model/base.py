@@ -250,6 +250,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 class EvaluationView:
     """What a defender may know of a graph that it is asked about; a model with ``observe(view)`` gets it before ``prepare``.
 
+    If the model has ``forget()``, that is called after the question, so that no answer depends on a question before.
+
     Test nodes and injected nodes look the same in it, and both tensors are permuted with the nodes.
 
     Args:
@@ -275,11 +277,20 @@ class EvaluationView:
         return cls(mask, torch.randint(2**62, (n,), generator=generator))
 
 
-def observe(model: nn.Module, known: Tensor, n: int, keys: torch.Generator | int = 0) -> None:
-    """Tell a model that wants to know which nodes are known; nothing happens with any other model."""
-    method = getattr(model, "observe", None)
-    if method is not None:
-        method(EvaluationView.of(known, n, keys))
+@contextmanager
+def observing(model: nn.Module, view: EvaluationView | None) -> Iterator[None]:
+    """Tell a model with a method ``observe`` what it may know inside; one with a method ``forget`` forgets it afterwards.
+
+    Without a view nothing happens, so that a question in the middle of an attack is answered as the attack's own.
+    """
+    method, forget = (getattr(model, name, None) for name in ("observe", "forget"))
+    try:
+        if method is not None and view is not None:
+            method(view)
+        yield
+    finally:
+        if forget is not None and view is not None:
+            forget()
 
 
 def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) -> Tensor:
@@ -290,10 +301,7 @@ def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) 
     """
     check_features(model, graph)
     bounds = (graph.ptr,) if getattr(model, "pools", False) else ()
-    observe = getattr(model, "observe", None)
-    with evaluating(model):
-        if observe is not None and view is not None:
-            observe(view)
+    with evaluating(model), observing(model, view):
         logits: Tensor = model(graph.x, prepare(model, graph.adj), *bounds)
     return logits
 

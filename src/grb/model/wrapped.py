@@ -43,6 +43,10 @@ class Wrapper(GraphModel):
         """Take note of which nodes are known, and of the keys of all nodes; nodes beyond them are unknown."""
         self._known, self._keys = view.known.cpu(), view.keys.cpu()
 
+    def forget(self) -> None:
+        """Forget what was observed: all nodes are known, and keys are positions."""
+        self._known = self._keys = None
+
     def known(self, n: int) -> Tensor:
         """Which nodes of a graph are known, [n]; all of them if nothing was observed."""
         if self._known is None:

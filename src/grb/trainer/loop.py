@@ -15,7 +15,7 @@ from torch.nn import functional
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
-from grb.model.base import evaluating, observe, prepare, use_generator
+from grb.model.base import EvaluationView, evaluating, observing, prepare, use_generator
 from grb.trainer.batches import Batch
 from grb.trainer.stop import Best
 
@@ -113,13 +113,14 @@ def fit(
     objective = _on_logits(loss, view.labels)
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
     graph, ids = view.training_graph()
-    observe(model, torch.arange(graph.n), graph.n)
-    train = _inputs(model, graph, None if len(ids) == graph.n else ids)
+    with observing(model, EvaluationView.of(torch.arange(graph.n), graph.n)):
+        train = _inputs(model, graph, None if len(ids) == graph.n else ids)
     held_out = None
     if len(view.val):
         whole = view.validation_graph or view.graph
-        observe(model, view.train if view.inductive else torch.arange(whole.n), whole.n)
-        held_out = _inputs(model, whole, view.val)
+        known = view.train if view.inductive else torch.arange(whole.n)
+        with observing(model, EvaluationView.of(known, whole.n)):
+            held_out = _inputs(model, whole, view.val)
 
     def step(epoch: int) -> float:
         inputs = train
