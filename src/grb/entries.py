@@ -200,8 +200,12 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         ),
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
         "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
-        "hash-vote": Entry("grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"),
-        "smooth": Entry("grb.model.smoothed:Smoothed", "gcn+smooth: a vote over random graphs (Bojchevski et al. 2020)"),
+        "hash-vote": Entry(
+            "grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"
+        ),
+        "smooth": Entry(
+            "grb.model.smoothed:Smoothed", "gcn+smooth: a vote over random graphs (Bojchevski et al. 2020)"
+        ),
     },
     "attack": {
         "rnd": Entry(

@@ -74,7 +74,8 @@ class ModelName:
         if len(wrappers) > 1 or (wrappers and (variants or pooled)):
             both = wrappers[-1] if len(wrappers) > 1 else (variants or ["pool"])[0]
             raise DataError(f"model '{text}' has '+{wrappers[0]}', which does not go with '{both}'; keep one of them")
-        return cls(base, preprocess, pooled, LAYER_NORM in suffixes, *((each or [None])[0] for each in (variants, wrappers)))
+        training, outer = (each[0] if each else None for each in (variants, wrappers))
+        return cls(base, preprocess, pooled, LAYER_NORM in suffixes, training, outer)
 
     def __str__(self) -> str:
         norm = [LAYER_NORM] if self.layer_norm else []

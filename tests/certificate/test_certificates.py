@@ -22,7 +22,6 @@ from grb.model.known import Known
 from grb.model.smoothed import Noise, Smoothed
 from grb.threat import Injection, Modification
 
-
 STEPS = {name: {"iterations": 4} for name in ("pgd", "tdgia", "pr-bcd")}
 
 

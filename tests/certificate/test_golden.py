@@ -43,7 +43,7 @@ def test_smallest_probabilities_for_one_change():
 
 
 def test_discrete_features_certify_92_per_cent_at_radius_6():
-    rng = np.random.RandomState(0)  # noqa: NPY002 - the published example is drawn by this generator
+    rng = np.random.RandomState(0)
     probabilities = [0.001, 0.001, 0.998]
     pre = rng.multinomial(100_000, probabilities, size=1000)
     votes = rng.multinomial(100_000, probabilities, size=1000)
@@ -82,9 +82,7 @@ def test_hierarchical_rows():
     low, high = np.linspace(0.3, 1, 50), np.linspace(0.6, 0, 50)
     for add, drop in [(0, 1), (1, 0), (2, 3)]:
         plain = regions.certified(regions.sparse_regions(add=add, drop=drop, p_add=0.05, p_drop=0.8), low, high)
-        whole = hierarchical.hierarchical_certified(
-            low, high, p=1, rows=1, add=add, drop=drop, p_add=0.05, p_drop=0.8
-        )
+        whole = hierarchical.hierarchical_certified(low, high, p=1, rows=1, add=add, drop=drop, p_add=0.05, p_drop=0.8)
         assert (plain == whole).all()
 
 

@@ -94,7 +94,9 @@ def test_a_store_with_certificates_is_sound():
 def test_a_broken_certificate_is_an_integrity_error():
     held, measured = outcomes(), scores()
     check_bracket(held, measured)
-    key, each = next((key, each) for key, each in held.items() if each.certificate == "by-construction" and not each.refusal)
+    key, each = next(
+        (key, each) for key, each in held.items() if each.certificate == "by-construction" and not each.refusal
+    )
     lie = replace(each, correct=pack_bits([True] * each.targets))
     with pytest.raises(IntegrityError, match="holds for them with certainty"):
         check_bracket({key: lie}, measured)

@@ -36,7 +36,13 @@ class Certificate(Protocol):
 
 
 def run_certificate(
-    certificate: Certificate, model: nn.Module, dataset: Dataset, threat: Threat, *, mode: str | None = None, seed: int = 0
+    certificate: Certificate,
+    model: nn.Module,
+    dataset: Dataset,
+    threat: Threat,
+    *,
+    mode: str | None = None,
+    seed: int = 0,
 ) -> CertifiedResult:
     """Certify a model with checks of the input and the time it took."""
     from dataclasses import replace

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from grb.certificate.base import EDGES, INJECTED, default_view, result, targets_of
-from grb.certificate.locality import ROUNDING, check_stages, messages_of, operators, title_of
+from grb.certificate.locality import check_stages, lead_exceeds_rounding, messages_of, operators, title_of
 from grb.certificate.result import UNLIMITED, CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
 from grb.errors import DataError
@@ -137,17 +136,13 @@ def random_injection(
     picked = torch.stack([pool[torch.randperm(len(pool), generator=generator)[:width]] for _ in range(nodes)])
     new = graph.n + torch.arange(nodes).repeat_interleave(width)
     low, high = threat.feature_range
-    x = torch.rand(nodes, dense(graph.x).shape[1] if isinstance(graph.x, CSR) else graph.x.shape[1], generator=generator)
+    x = torch.rand(
+        nodes, dense(graph.x).shape[1] if isinstance(graph.x, CSR) else graph.x.shape[1], generator=generator
+    )
     if aim is not None:
         x = x.round()
     empty = torch.empty(2, 0, dtype=torch.int64)
     return GraphEdit(graph.n, torch.stack([picked.flatten(), new]), empty, low + (high - low) * x)
-
-
-def lead_exceeds_rounding(logits: Tensor) -> Tensor:
-    """Whether the largest logit leads by more than rounding explains, [n]: condition (d)."""
-    best: Any = logits.topk(2, 1).values
-    return best[:, 0] - best[:, 1] > ROUNDING * logits.abs().amax(1)
 
 
 def _check_edgeless(model: nn.Module, dataset: Dataset, threat: Modification) -> None:

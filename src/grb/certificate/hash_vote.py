@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from grb.certificate.base import EDGES, INJECTED, default_view, edge_budget, result, targets_of
-from grb.certificate.locality import local_stages, title_of
+from grb.certificate.locality import lead_exceeds_rounding, local_stages, title_of
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.certificate.votes import collective_broken, count_votes, vote_budget, winner
 from grb.dataset import Dataset
@@ -22,8 +22,8 @@ from grb.threat import Injection, Threat
 class HashVoteCertificate:
     """How many changes the majority of a hash vote survives; see :mod:`grb.certificate.votes`.
 
-    Changed edges are certified for a vote of groups of edges, injected nodes for one of groups of senders. A model that does not
-    vote is made to; one that was trained for it (``+hash-vote``) is better at it.
+    Changed edges are certified for a vote of groups of edges, injected nodes for one of groups of senders. A model that does
+    not vote is made to; one that was trained for it (``+hash-vote``) is better at it.
 
     Args:
         groups: Number of groups of a model that does not vote yet.
@@ -46,20 +46,28 @@ class HashVoteCertificate:
             local_stages(vote.model)  # a step that pools would let a sender into every group
         view = default_view(dataset, seed)
         with evaluating(vote), observing(vote, view):
-            said = vote.group_labels(dataset.graph.x, prepare(vote, dataset.graph.adj))[:, targets].numpy()
+            groups = vote.group_logits(dataset.graph.x, prepare(vote, dataset.graph.adj))
+            each = [
+                (own.argmax(1).numpy(), lead_exceeds_rounding(own).numpy())
+                for own in (all_[targets] for all_ in groups)
+            ]
+        said, sure = np.stack([own[0] for own in each]), np.stack([own[1] for own in each])
         counts = count_votes(said, dataset.num_classes)
-        right = winner(counts) == labels
+        # a group whose lead is no more than rounding may say something else on a graph of another size
+        unsure = (~sure).sum(0)
+        budgets = np.maximum(vote_budget(counts) - unsure, -1)
+        right = (winner(counts) == labels) & (budgets >= 0)
         together = None
         if self.collective:
-            lost = collective_broken(said[:, right], budget, classes=dataset.num_classes)
-            together = int(right.sum()) - lost
+            firm = right & (unsure == 0)
+            together = int(firm.sum()) - collective_broken(said[:, firm], budget, classes=dataset.num_classes)
         return result(
             "hash-vote",
             f"hash vote of {vote.groups} groups of {vote.divide} with {title_of(vote.model)} inside",
             dataset,
             mode,
             threat,
-            budgets=vote_budget(counts),
+            budgets=budgets,
             correct=right,
             budget=budget,
             unit=INJECTED if injection else EDGES,
@@ -79,14 +87,11 @@ class HashVoteCertificate:
                 )
             return model
         if isinstance(model, Wrapper):
-            raise NotCertifiable(f"'{title_of(model)}' has certificates of its own; a hash vote goes around a plain model")
+            raise NotCertifiable(
+                f"'{title_of(model)}' has certificates of its own; a hash vote goes around a plain model"
+            )
         if not isinstance(model, GraphModel):
             raise NotCertifiable("a hash vote goes around grb's own models; this one is of others")
         if divide == "senders":
             local_stages(model)
         return HashVote(model, self.groups, divide)
-
-
-def group_shares(votes: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-    """Share of groups behind the winner, [n] from [n, C]; for tables."""
-    return np.asarray(votes.max(1) / votes.sum(1))

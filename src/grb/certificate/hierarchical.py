@@ -56,7 +56,9 @@ def hierarchical_certified(
     return (lowest > highest + ROUNDING) | (lowest > 0.5 + ROUNDING)
 
 
-def gaussian_certified(low: Floats, high: Floats, *, sigma: float, distance: float, p: float = 1.0, rows: int = 0) -> Bools:
+def gaussian_certified(
+    low: Floats, high: Floats, *, sigma: float, distance: float, p: float = 1.0, rows: int = 0
+) -> Bools:
     r"""Whether nodes keep their class under a change of length ``distance`` of real features with Gaussian smoothing, [n].
 
     .. math:: \Phi(\Phi^{-1}(\underline p) - \epsilon / \sigma) > \Phi(\Phi^{-1}(\overline p) + \epsilon / \sigma)
@@ -77,7 +79,9 @@ def gaussian_certified(low: Floats, high: Floats, *, sigma: float, distance: flo
     from scipy.stats import norm
 
     if not sigma > 0 or not 0 <= distance < math.inf:
-        raise DataError(f"sigma is {sigma} and distance is {distance}, but sigma > 0 and a finite distance >= 0 are needed")
+        raise DataError(
+            f"sigma is {sigma} and distance is {distance}, but sigma > 0 and a finite distance >= 0 are needed"
+        )
     chance = float(_selection(p) ** rows)
     lost, step = 1 - chance, distance / sigma
     inside = np.clip((low - lost) / chance, 0.0, 1.0)

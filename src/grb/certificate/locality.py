@@ -77,8 +77,8 @@ def operators(model: nn.Module, op: Any) -> list[CSR]:
 def reach_of(model: nn.Module) -> int:
     """Hops over which an edge of a graph can change a prediction.
 
-    As many as there are steps along edges, and one more where weights depend on the sender's degree (GCN), which is tried out on
-    a path of three nodes with and without a fourth.
+    As many as there are steps along edges, and one more where weights depend on the sender's degree (GCN), which is tried out
+    on a path of three nodes with and without a fourth.
     """
     steps = sum(not isinstance(stage, Rows) for stage in local_stages(model))
     if not steps:
@@ -106,6 +106,12 @@ def _path(n: int) -> Adjacency:
     indptr = torch.tensor([0, *torch.tensor([len(own) for own in ends]).cumsum(0).tolist()], dtype=torch.int32)
     indices = torch.tensor([v for own in ends for v in own], dtype=torch.int32)
     return Adjacency(Pattern(indptr, indices, n, symmetric=True))
+
+
+def lead_exceeds_rounding(logits: Tensor) -> Tensor:
+    """Whether the largest logit leads by more than rounding explains, [n]."""
+    best = logits.topk(2, 1).values
+    return best[:, 0] - best[:, 1] > ROUNDING * logits.abs().amax(1)
 
 
 def title_of(model: nn.Module) -> str:

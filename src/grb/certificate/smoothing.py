@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grb.certificate.base import EDGES, HIJACKED, INJECTED, edge_budget, hijacked_of, injection_of, result, scipy_of, targets_of
+from grb.certificate.base import (
+    EDGES,
+    HIJACKED,
+    INJECTED,
+    edge_budget,
+    hijacked_of,
+    injection_of,
+    result,
+    scipy_of,
+    targets_of,
+)
 from grb.certificate.bismoothing import injected_nodes
 from grb.certificate.collective import collective_attacked, edge_field, surviving
 from grb.certificate.confidence import Ints, VoteBounds, bounds_of
@@ -72,7 +81,11 @@ class SmoothingCertificate:
         bounds = bounds_of(votes, self.alpha / len(targets))
         right = bounds.label == labels
         kept = replace(bounds, low=bounds.low[right], high=bounds.high[right])
-        left = self.together(smoothed, dataset, threat, targets[torch.from_numpy(right)].numpy(), kept) if self.collective else None
+        left = (
+            self.together(smoothed, dataset, threat, targets[torch.from_numpy(right)].numpy(), kept)
+            if self.collective
+            else None
+        )
         return result(
             self.name,
             f"smoothed {title_of(smoothed.model)} ({_words(smoothed.noise)})",
@@ -87,7 +100,9 @@ class SmoothingCertificate:
             confidence=1 - self.alpha,
             collective=left,
             own_model=isinstance(model, Smoothed),
-            notes=() if isinstance(model, Smoothed) else ("the model was not trained on changed graphs; '+smooth' trains it",),
+            notes=()
+            if isinstance(model, Smoothed)
+            else ("the model was not trained on changed graphs; '+smooth' trains it",),
         )
 
     def smoothed(self, model: nn.Module) -> Smoothed:
@@ -98,7 +113,9 @@ class SmoothingCertificate:
                 raise DataError(f"'{title_of(model)}' has noise of its own; leave {sorted(given)[0]} out")
             return model
         if isinstance(model, Wrapper):
-            raise NotCertifiable(f"'{title_of(model)}' has certificates of its own; smoothing goes around a plain model")
+            raise NotCertifiable(
+                f"'{title_of(model)}' has certificates of its own; smoothing goes around a plain model"
+            )
         if not isinstance(model, GraphModel):
             raise NotCertifiable("smoothing goes around grb's own models; this one is of others")
         chosen = replace(self.noise, **given)
@@ -111,9 +128,7 @@ class SmoothingCertificate:
     def check(self, smoothed: Smoothed) -> None:
         """Refuse noise or a model that this certificate does not speak about."""
 
-    def survived(
-        self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds
-    ) -> Ints:
+    def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of units that every target survives, [t]."""
         raise NotImplementedError
 
@@ -146,9 +161,7 @@ class SparseSmoothing(SmoothingCertificate):
         """Edges are flipped independently, and nothing else happens."""
         self._only(smoothed, "p_add", "p_drop")
 
-    def survived(
-        self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds
-    ) -> Ints:
+    def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of changed edges, in any mixture of kinds, that every target survives, [t]."""
         assert isinstance(threat, Modification)
         noise, most = smoothed.noise, min(MOST, max(threat.budget(dataset.graph), 10))
@@ -187,13 +200,13 @@ class BiSmoothing(SmoothingCertificate):
         self._only(smoothed, "p_drop", "p_node")
         local_stages(smoothed.model)
 
-    def survived(
-        self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds
-    ) -> Ints:
+    def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of injected nodes that every target survives, [t]."""
         given = injection_of(threat, self.name)
         own = {"p_edge": smoothed.noise.p_drop, "p_node": smoothed.noise.p_node}
-        return injected_nodes(bounds.low, bounds.high, edges_per_node=given.edges_per_node, most=max(given.nodes, 100), **own)
+        return injected_nodes(
+            bounds.low, bounds.high, edges_per_node=given.edges_per_node, most=max(given.nodes, 100), **own
+        )
 
     def together(
         self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds
@@ -236,9 +249,7 @@ class Interception(SmoothingCertificate):
                 f"{messages_of(smoothed.model)}; train one with hidden_features=[64]"
             )
 
-    def survived(
-        self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds
-    ) -> Ints:
+    def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of hijacked nodes that every target survives, [t]."""
         noise = smoothed.noise
         chance = arrivals(scipy_of(dataset.graph.adj), targets, p_delete=noise.p_drop, p_ablate=noise.p_ablate)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 Model = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", help="A model to train, or a file that `grb train` wrote.", autocompletion=options.names("model")
+        metavar="MODEL",
+        help="A model to train, or a file that `grb train` wrote.",
+        autocompletion=options.names("model"),
     ),
 ]
 Certificates = Annotated[
@@ -245,7 +247,9 @@ def _show(found: Sequence[CertifiedOutcome], dataset: Dataset) -> None:
         title = f"{dataset_title(dataset)}: accuracy in % that no attack can undercut, by number of {unit}"
         output.table(title, ["certified model", "targets", *heads], rows, numbers=heads)
     for each in held:
-        sure = "with certainty" if not each.samples else f"with probability {each.confidence:g} ({each.samples} samples)"
+        sure = (
+            "with certainty" if not each.samples else f"with probability {each.confidence:g} ({each.samples} samples)"
+        )
         output.echo(f"{each.model}: every statement holds {sure}" + "".join(f"; {note}" for note in each.notes))
     for each in found:
         if each.refusal:

@@ -109,7 +109,9 @@ class CertifiedOutcome:
         return own if budget is not None or self.collective is None else max(own, self.collective / self.targets)
 
 
-def outcome_of(found: CertifiedResult, dataset: DatasetInfo, defense: DefenseInfo, params: Mapping[str, Any]) -> CertifiedOutcome:
+def outcome_of(
+    found: CertifiedResult, dataset: DatasetInfo, defense: DefenseInfo, params: Mapping[str, Any]
+) -> CertifiedOutcome:
     """A certificate as its record holds it."""
     from grb.evaluator.measurement import pack_bits
 
@@ -197,15 +199,21 @@ def broken(outcomes: Mapping[str, CertifiedOutcome], scores: Mapping[str, Measur
             right = outcome.bits().astype(bool)
             lost = int((each.safe(used) & ~right).sum())
             if lost:
-                yield key, (
-                    f"{lost} {each.mode} targets are wrong after {used} {each.unit}, but certificate {name[:12]} "
-                    f"({each.certificate}) holds for them with certainty"
+                yield (
+                    key,
+                    (
+                        f"{lost} {each.mode} targets are wrong after {used} {each.unit}, but certificate {name[:12]} "
+                        f"({each.certificate}) holds for them with certainty"
+                    ),
                 )
             kept = int((right & (np.array(each.budgets) >= 0)).sum())
             if each.collective is not None and used <= each.budget and kept < each.collective:
-                yield key, (
-                    f"{kept} {each.mode} targets are right after {used} {each.unit}, but certificate {name[:12]} "
-                    f"({each.certificate}) keeps {each.collective}"
+                yield (
+                    key,
+                    (
+                        f"{kept} {each.mode} targets are right after {used} {each.unit}, but certificate {name[:12]} "
+                        f"({each.certificate}) keeps {each.collective}"
+                    ),
                 )
 
 

@@ -61,7 +61,8 @@ class HashVote(Wrapper):
         divide: ``edges`` or ``senders``.
 
     References:
-        Xia et al., *GNNCert: Deterministic Certification of Graph Neural Networks against Adversarial Perturbations*, ICLR 2024.
+        Xia et al., *GNNCert: Deterministic Certification of Graph Neural Networks against Adversarial Perturbations*,
+        ICLR 2024.
     """
 
     suffix = "hash-vote"
@@ -71,7 +72,8 @@ class HashVote(Wrapper):
         super().__init__(model, groups=groups, divide=divide)
         if divide not in get_args(Divide):
             raise DataError(f"divide is {divide!r}, but 'edges' or 'senders' is needed")
-        if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
+        count: Any = groups  # a recipe may hold anything
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise DataError(f"groups is {groups!r}, but a whole number of at least 1 is needed")
         if divide == "senders" and model.stages() is None:
             raise DataError(
@@ -104,14 +106,13 @@ class HashVote(Wrapper):
         if self.random.generator is not None:  # a validation between two epochs
             some = [self.model(x, op.op(number)).softmax(1) for number in range(min(self.groups, VALIDATION_GROUPS))]
             return torch.stack(some).mean(0).log()
-        votes, soft = 0.0, 0.0
+        total: Any = 0.0
         for logits in self.group_logits(x, op):
-            votes = votes + functional.one_hot(logits.argmax(1), logits.shape[1]).to(logits.dtype)
-            if logits.requires_grad:
-                soft = soft + logits.softmax(1)
-        fractions: Tensor = votes / self.groups  # type: ignore[assignment]
-        if isinstance(soft, Tensor):
-            return fractions + (soft - soft.detach()) / self.groups
+            total = total + functional.one_hot(logits.argmax(1), logits.shape[1]).to(logits.dtype)
+            if logits.requires_grad:  # the value of a vote with the slope of a probability
+                soft = logits.softmax(1)
+                total = total + (soft - soft.detach())
+        fractions: Tensor = total / self.groups
         return fractions
 
     def group_logits(self, x: Tensor | CSR, op: Groups) -> Iterator[Tensor]:

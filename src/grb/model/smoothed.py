@@ -113,7 +113,8 @@ class Smoothed(Wrapper):
     .. math:: g(G)_v = \arg\max_c P(f(\phi(G))_v = c)
 
     with :math:`\phi` the changes of :class:`Noise`. Logits are fractions of ``samples`` votes; where gradients are asked for,
-    they are mean probabilities of a few draws. Training sees one changed graph in every step and is validated on a few. Randomness comes from the
+    they are mean probabilities of a few draws. Training sees one changed graph in every step and is
+    validated on a few. Randomness comes from the
     evaluator's keys, so that the same keys give the same votes. :mod:`grb.certificate` says which changes a vote survives:
     ``p_add`` and ``p_drop`` certify changed edges, ``p_drop`` and ``p_node`` injected nodes, ``p_drop`` and ``p_ablate``
     features of hijacked nodes.
@@ -146,7 +147,8 @@ class Smoothed(Wrapper):
     ) -> None:
         super().__init__(model, p_add=p_add, p_drop=p_drop, p_node=p_node, p_ablate=p_ablate, samples=samples)
         self.noise = Noise(p_add, p_drop, p_node, p_ablate)
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        count: Any = samples  # a recipe may hold anything
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise DataError(f"samples is {samples!r}, but a whole number of at least 1 is needed")
         self.samples = samples
         self.random = Dropout(0.0)  # holds the generator of a training

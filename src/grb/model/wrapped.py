@@ -97,6 +97,8 @@ def wrapped(base: str, suffix: str) -> Callable[..., Wrapper]:
     make.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     make.version = getattr(make_model, "version", 1) + getattr(make_outer, "version", 1) - 1  # type: ignore[attr-defined]
     what = entries("defense")[suffix].summary
-    docs = argument_docs(make_model) | {name: text for name, text in argument_docs(make_outer).items() if name != "model"}
+    docs = argument_docs(make_model) | {
+        name: text for name, text in argument_docs(make_outer).items() if name != "model"
+    }
     make.__doc__ = f"{ModelName.parse(base).architecture}, {what}\n\n{arguments_section(docs)}\n"
     return make

@@ -58,8 +58,8 @@ class Recipe:
         train_mode: ``inductive`` (no test node is seen in training) or ``transductive`` (no test label is seen).
         validation: Under poisoning, the graph on which the best epoch is chosen: ``attacked`` or ``clean``.
         metrics: Metrics beside the one that ranks, e.g. ``macro-f1`` or ``recall:1``.
-        certificates: Certificates of every victim (``grb ls certificates``), under the limits that attacks have; one that cannot
-            speak about a victim or the scenario says so in its record.
+        certificates: Certificates of every victim (``grb ls certificates``), under the limits that attacks have; one that
+            cannot speak about a victim or the scenario says so in its record.
         worst_case: ``standard`` to attack every victim with the standard ensemble (:mod:`grb.attack.auto`), aimed at predicted
             and at true labels, and to replay the edits that it finds on all victims; empty for no worst case.
         paper: Which published table is shown beside ours; none if empty.

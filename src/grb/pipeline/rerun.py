@@ -167,14 +167,17 @@ def _within_tolerance(before: Record, after: Record) -> bool:
         if before.job.kind == "attack":
             return bool(before.result["budget"] == after.result["budget"])
         if before.job.kind == "certify":
-            old, new = (CertifiedOutcome.from_dict(each.result) for each in (before, after))
-            same = all(getattr(old, name) == getattr(new, name) for name in ("certificate", "targets", "refusal", "unit"))
-            return same and abs(old.accuracy() - new.accuracy()) <= SCORE_TOLERANCE
+            return _near_certificates(*(CertifiedOutcome.from_dict(each.result) for each in (before, after)))
         if before.job.kind == "score":
             return _near_scores(before.measurement or {}, after.measurement or {})
         return abs((before.measurement or {})["auroc"] - (after.measurement or {})["auroc"]) <= TRAINING_TOLERANCE
     except (KeyError, TypeError, AttributeError, IntegrityError):
         return False
+
+
+def _near_certificates(old: CertifiedOutcome, new: CertifiedOutcome) -> bool:
+    same = all(getattr(old, name) == getattr(new, name) for name in ("certificate", "targets", "refusal", "unit"))
+    return same and abs(old.accuracy() - new.accuracy()) <= SCORE_TOLERANCE
 
 
 def _near_scores(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -258,9 +258,7 @@ def _renamed(found: Measurement, several: set[tuple[tuple[str, ...], str]]) -> M
 # one board
 
 
-def _board(
-    info: StudyInfo, part: Part, measurements: Measurements, ranking: Ranking, certified: Certified
-) -> Board:
+def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ranking, certified: Certified) -> Board:
     runs = list(_runs(info, part, measurements))
     there = [measurements[key] for key in part.scores if key in measurements]
     made = board_from_runs(

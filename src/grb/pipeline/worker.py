@@ -249,7 +249,9 @@ class Worker:
         data, defense = dataset_info(job, dataset), defense_info(victim)
         try:
             if victim.job.extra.get("train_mode") == "transductive":
-                raise NotCertifiable("the model met the test nodes in training, and certificates are about nodes it did not")
+                raise NotCertifiable(
+                    "the model met the test nodes in training, and certificates are about nodes it did not"
+                )
             # keys are the model's on every graph, as in a score
             found = run_certificate(certificate, self.model(key), dataset, threat, mode=mode, seed=int(key[:15], 16))
         except NotCertifiable as error:
