@@ -88,8 +88,8 @@ def certified_soundly(
 
     With :math:`\iota(z)` the probability that all injected nodes are inert given what smoothing left of the original graph and
     :math:`g = 1 + [f(z) = A] - [f(z) = B]`, the class keeps its lead iff :math:`E[\iota g] > 1` in the worst case. The
-    published rule takes :math:`E[\iota g] = E[\iota]\,E[g]`; but an injected edge vanishes with its original end as well, so that
-    :math:`\iota` depends on which original nodes are left, and so do votes. Two bounds hold without independence:
+    published rule takes :math:`E[\iota g] = E[\iota]\,E[g]`; but an injected edge vanishes with its original end as well, so
+    that :math:`\iota` depends on which original nodes are left, and so do votes. Two bounds hold without independence:
 
     .. math:: E[\iota g] \ge \big(p_n + (1 - p_n)\, p_e^{\tau}\big)^{\rho} E[g], \qquad
               E[\iota g] \ge E[g] - 2 (1 - q^\rho) .
