@@ -16,9 +16,10 @@ from grb.pipeline.study import DatasetSize, Study
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
 FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.012, 0.02
 CORA_EDGES = 5_429
+SAMPLE = 0.006
 # CPU seconds of a profiling epoch per node and convolution, measured on ENZYMES
 EPOCH = 4e-6
-BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "profile": 4_000}
+BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "certify": 15_000, "profile": 4_000}
 # megabytes of a worker before it loads any data
 WORKER_MEGABYTES = 450.0
 UNKNOWN = DatasetSize(0, CORA_EDGES, 0)
@@ -113,6 +114,8 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
         return scale * (ADVERSARIAL if adversarial else FIT)
     if job.kind == "attack":
         return scale * ATTACK_STEP * study.steps.get(job.key, 1)
+    if job.kind == "certify":  # a forward pass per vote of a smoothed model, or per group
+        return scale * SAMPLE * int(job.method.get("samples", job.method.get("groups", 30)))
     if job.kind == "profile":
         epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
         return EPOCH * size.nodes * job.method.get("depth", 5) * epochs

@@ -140,6 +140,10 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
             if found.metric not in outcome.values:
                 raise DataError(f"it is ranked by {found.metric[:40]}, but has none for {name[:40]} targets")
         return found
+    if kind == "certify":
+        from grb.evaluator.certified import CertifiedOutcome
+
+        return CertifiedOutcome.from_dict(record.result)
     if kind == "profile":
         from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
 
@@ -173,7 +177,9 @@ def check_job(job: Job) -> None:
         raise DataError(
             f"its data is changed {len(job.data.chain)} times, but by at most one edit or by perturbations, so that limits hold"
         )
-    if job.kind == "attack":
+    if job.kind == "certify" and job.data.chain:
+        raise DataError("a certificate is of the clean graph, but its data is changed")
+    if job.kind in ("attack", "certify"):
         threat_from_dict(job.extra.get("threat", {}))
     labels = job.extra.get("labels", "predicted")
     if labels not in ("predicted", "true"):
@@ -187,7 +193,8 @@ def named_code(job: Job) -> list[str]:
 
     A name of the catalogue is not code. An import path is, also one into grb: any function of any package can be named.
     """
-    named = [("dataset", job.data.dataset), ("model", job.spec.name), ("attack", job.spec.name)]
+    methods = ((kind, job.spec.name) for kind in ("model", "attack", "certificate"))
+    named = [("dataset", job.data.dataset), *methods]
     return _codes([job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)], named)
 
 
@@ -206,6 +213,7 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
             ("model", "surrogates"),
             ("attack", "attacks"),
             ("attack", "white_box"),
+            ("certificate", "certificates"),
         ):
             listed = values.get(role)
             for each in listed if isinstance(listed, list | tuple) else ():
@@ -216,7 +224,9 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
 def _codes(values: list[Any], named: Iterable[tuple[str, str]]) -> list[str]:
     """Import paths anywhere in values, and the plug-ins that names lead to."""
     catalogued = {
-        entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
+        entry.target
+        for kind in ("dataset", "model", "attack", "perturbation", "certificate")
+        for entry in entries(kind).values()
     }
     found = []
     while values:
