@@ -141,7 +141,11 @@ def _show_correlations(found: Analysis) -> None:
         title = f"perturbations that tell the same: largest correlations over {table.cells} datasets"
         if rows:
             output.table(title, ["perturbation", "and", "r"], rows, numbers=["r"])
-    kinds = {"log2": "log2 ratios", "auroc": "raw AUROCs (the paper's way)"}
+    kinds = {
+        "log2": "log2 ratios",
+        "log2-auroc": "logarithms of AUROCs (not of ratios)",
+        "figure-5": "logarithms of AUROCs of the 21 datasets of the paper's Figure 5",
+    }
     for of, models in found.models.items():
         rows = [[name, *(f"{r:.3f}" for r in models.r[i])] for i, name in enumerate(models.names)]
         title = f"correlation of models over {models.cells} {kinds[of]}"

@@ -88,7 +88,7 @@ def run(
     study = run_options.part(whole, shard)
     resources = run_options.Resources(workers, timeout, memory, dask)
     if plan:
-        _show_plan(study, target, resources.cores, as_json)
+        show_plan(study, target, resources.cores, as_json)
         return
     outcome = run_options.carry_out(study, target, resources, as_json=as_json)
     rows = summary(whole, target)
@@ -169,7 +169,8 @@ def summary(study: Study, store: Store) -> list[list[Any]]:
     return rows
 
 
-def _show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
+def show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
+    """Print how many runs a study has, how many are done, and what the others will take."""
     from grb.pipeline.estimate import seconds_of
 
     seconds = seconds_of(study, store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from torch import nn
@@ -93,7 +94,9 @@ def _title(spec: Spec) -> str:
     return f"{title} ({', '.join(changes)})" if changes else title
 
 
-def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -> ProfileMeasurement:
+def profile(
+    dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig, notes: Sequence[str] = ()
+) -> ProfileMeasurement:
     """Train a profiling model on a perturbed dataset and measure it.
 
     Args:
@@ -101,6 +104,7 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
         graph: Its graph after all perturbations of the job.
         job: The profile job; split, weights and perturbation of run r have the number r, its seed.
         method: Model and training settings.
+        notes: What the perturbations did other than asked for.
     """
     split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
     done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
@@ -126,6 +130,7 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
         stopped=done.stopped,
         parameters=done.parameters,
         curve=_curve(done),
+        notes=tuple(notes),
     )
 
 

@@ -34,6 +34,7 @@ from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
+from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
 from grb.pipeline.gate import check_edit, check_model_params
 from grb.pipeline.job import Job
@@ -280,7 +281,7 @@ class Worker:
             raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
-        graph = dataset.graph
+        graph, notes = dataset.graph, []
         for link in links:
             start = graph
             named = (
@@ -290,7 +291,8 @@ class Worker:
             )
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
-        return profile(dataset, graph, job, method).to_dict(), {}
+            notes += remarks(build_perturbation(link.name, **link.params), start, graph)
+        return profile(dataset, graph, job, method, notes).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data

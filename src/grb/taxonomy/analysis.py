@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from grb.errors import DataError
 from grb.taxonomy.cluster import Labels, Tree, agreement, as_groups, cut, join, lookup, tree
 from grb.taxonomy.components import Components, profile_components
-from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
+from grb.taxonomy.correlation import Correlation, Of, model_correlation, perturbation_correlation
 from grb.taxonomy.missing import complete
 from grb.taxonomy.profile import Profiles, to_list
-from grb.taxonomy.reference import Reference
+from grb.taxonomy.reference import Reference, published
 from grb.taxonomy.representative import SATURATED, Subset, coverage, representatives
 from grb.taxonomy.stability import Stability, assess_stability
 from grb.taxonomy.uncertainty import SeedSpread, Spread, seed_study, spread
@@ -39,7 +39,7 @@ class Analysis:
         known: Known groups to compare with.
         components: Principal components of the profiles.
         perturbations: Correlation of the perturbations.
-        models: Correlation of the models, of ``log2`` ratios and of raw ``auroc``.
+        models: Correlation of the models, of ``log2`` ratios, of AUROCs (``log2-auroc``) and as in ``figure-5``.
         spread: Bootstrap error and interval of every cell of ``profiles``.
         seeds: Spread of Frag-k over seeds.
         stability: How much the groups depend on choices.
@@ -98,7 +98,7 @@ class Analysis:
             groups           {cut, joins: [[3, 4]], of: {dataset: group}, members: {group: [dataset, ...]}}
             known            {of: {dataset: group}, agreement} or None
             pca              {explained: [c], cumulative: [c], loadings: {perturbation: [c]}, scores: {dataset: [c]}} or None
-            correlation      {perturbations: {names, r: [[...]], cells} or None, models: {log2: {...}, auroc: {...}}}
+            correlation      {perturbations: {names, r: [[...]], cells} or None, models: {log2: {...}, ...}}
             seeds            [{dataset, perturbation, runs, mean, std, percent}, ...]
             stability        {verdict, against, agreement: {k: {variant: index}}, kept: {dataset: fraction},
                               silhouettes: {k: value},
@@ -252,11 +252,15 @@ def _wanted(groups: int | None, most: int) -> int:
     return wanted
 
 
-def _comparable(models: Mapping[str, Profiles]) -> tuple[Literal["log2", "auroc"], ...]:
-    """By what several models can be correlated."""
+def _comparable(models: Mapping[str, Profiles]) -> tuple[Of, ...]:
+    """By what several models can be correlated: Figure 5 needs the paper's datasets."""
     if len(models) < 2:
         return ()
-    return ("log2", "auroc") if all(own.original is not None for own in models.values()) else ("log2",)
+    if any(own.original is None for own in models.values()):
+        return ("log2",)
+    inductive = published("inductive").profiles.datasets
+    of_the_paper = all(set(own.datasets) == set(inductive) for own in models.values())
+    return ("log2", "log2-auroc", "figure-5") if of_the_paper else ("log2", "log2-auroc")
 
 
 def analyse_published(reference: Reference, *, draws: int = 999, seed: int = 0) -> Analysis:

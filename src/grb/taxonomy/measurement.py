@@ -59,6 +59,7 @@ class ProfileMeasurement:
         stopped: Why the training ended, as a sentence.
         parameters: Number of weights.
         curve: Validation AUROCs over the training, at most 50 of them.
+        notes: What was done other than asked for, in sentences: a rewiring that could not move enough edges.
     """
 
     dataset: str
@@ -79,6 +80,7 @@ class ProfileMeasurement:
     stopped: str
     parameters: Count
     curve: tuple[Fraction, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values as JSON holds them; :meth:`from_dict` reads them back."""
@@ -100,4 +102,5 @@ class ProfileMeasurement:
             "perturbation_method": "+".join(each.name for each in self.perturbations),
             "perturbation_version": "+".join(str(each.version) for each in self.perturbations),
             **{f"{TRAINING}{name}": value for name, value in self.training.items()},
+            **({"notes": "; ".join(self.notes)} if self.notes else {}),
         }

@@ -27,13 +27,23 @@ EVALUATED = 256
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation."""
+    """One evaluation.
+
+    Args:
+        epoch: Number of the epoch, counted from 0.
+        loss: Mean training loss of that epoch.
+        val_loss: Validation loss.
+        val_auroc: Validation AUROC.
+        lr: Learning rate.
+        auroc: Test AUROC if the validation AUROC is the best so far, else None.
+    """
 
     epoch: int
     loss: float
     val_loss: float
     val_auroc: float
     lr: float
+    auroc: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,9 +103,10 @@ def fit_profile(
             continue
         logits, y = data.evaluated("val")
         val_loss, val_auroc = float(objective.loss(logits, y)), objective.auroc(logits, y)
-        if val_auroc > best_auroc:
+        better = val_auroc > best_auroc
+        if better:
             best_auroc, best_epoch, auroc = val_auroc, epoch, objective.auroc(*data.evaluated("test"))
-        history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr))
+        history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr, auroc if better else None))
         on_evaluation(history[-1])
         scheduler.epoch(val_loss)
         if chosen.patience is not None and epoch - best_epoch >= chosen.patience:
