@@ -42,7 +42,10 @@ Epochs = Annotated[
     int | None, typer.Option(help="Maximum number of epochs of a training; 300 for collections, 5000 for one graph.")
 ]
 Patience = Annotated[
-    int | None, typer.Option(help="Number of epochs without a better validation AUROC after which a training ends.")
+    int | None,
+    typer.Option(
+        help="Number of epochs without a better validation AUROC or a lower loss after which a training ends."
+    ),
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Only show what would run and what it would take.")]
 

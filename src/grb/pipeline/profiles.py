@@ -62,7 +62,9 @@ def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = 
         dataset = load_dataset(name, data_dir=data_dir)
         _check_dataset(dataset)
         data = DataRef(dataset_reference(name, dataset), dataset.fingerprint(), data_dir=data_dir)
-        sizes[data.dataset] = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.graph.num_features)
+        sizes[data.dataset] = DatasetSize(
+            dataset.num_nodes, dataset.num_edges, dataset.graph.num_features, dataset.graph.num_graphs
+        )
         jobs += _jobs(asked, dataset, data, threads)
     # run by run, so that a shard makes whole profiles of few runs
     ordered = {job.key: job for job in sorted(jobs, key=lambda job: asked.seeds.index(job.seed))}

@@ -60,6 +60,34 @@ class Profiled:
     history: tuple[Point, ...]
 
 
+@dataclass
+class Progress:
+    """The last epoch that was worth its time: a better validation AUROC, or a training loss that fell far enough.
+
+    A model without features learns slowly: for hundreds of epochs only its loss falls. So a fall by ``min_decrease`` of the
+    first loss counts too. The fraction is of the first loss, not of the last one, because the loss of a model that learns its
+    training set by heart falls for ever, if ever less.
+
+    Args:
+        min_decrease: Fall since the last progress that counts, as a fraction of the first loss; None if none does.
+    """
+
+    min_decrease: float | None
+    epoch: int = 0
+    first: float = math.nan
+    lowest: float = math.inf
+
+    def update(self, point: Point, better: bool) -> None:
+        """Take notice of an evaluation, and whether its validation AUROC is the best so far."""
+        if math.isnan(self.first):
+            self.first = self.lowest = point.loss
+        fell = self.min_decrease is not None and point.loss < self.lowest - self.min_decrease * self.first
+        if fell:
+            self.lowest = point.loss
+        if better or fell:
+            self.epoch = point.epoch
+
+
 def fit_profile(
     graph: Graph,
     split: Split,
@@ -95,6 +123,7 @@ def fit_profile(
     scheduler = _Schedule(optimizer, chosen)
     best_auroc, best_epoch, auroc = -1.0, -1, math.nan
     history: list[Point] = []
+    progress = Progress(chosen.min_decrease)
     stopped, epoch = "all epochs done", 0
     for epoch in range(chosen.epochs):
         loss = train_pass(model, data.training(generator), objective.loss, optimizer, epoch)
@@ -109,8 +138,10 @@ def fit_profile(
         history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr, auroc if better else None))
         on_evaluation(history[-1])
         scheduler.epoch(val_loss)
-        if chosen.patience is not None and epoch - best_epoch >= chosen.patience:
-            stopped = f"no better validation AUROC for {chosen.patience} epochs"
+        progress.update(history[-1], better)
+        if chosen.patience is not None and epoch - progress.epoch >= chosen.patience:
+            also = "" if chosen.min_decrease is None else " and no lower training loss"
+            stopped = f"no better validation AUROC{also} for {chosen.patience} epochs"
             break
     return Profiled(
         auroc,
