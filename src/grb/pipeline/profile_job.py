@@ -18,6 +18,7 @@ from grb.names import perturbation_parts
 from grb.perturb import build_perturbation, perturbed
 from grb.pipeline.job import Job
 from grb.pipeline.spec import Spec, digest, jsonable
+from grb.taxonomy.complementarity import complementarity
 from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from grb.taxonomy.profile import ORIGINAL
 from grb.trainer.profile import Profiled, fit_profile
@@ -130,6 +131,7 @@ def profile(
         stopped=done.stopped,
         parameters=done.parameters,
         curve=_curve(done),
+        complementarity=None if job.data.perturbations else complementarity(dataset.graph),
         notes=tuple(notes),
     )
 

@@ -12,6 +12,7 @@ from grb.taxonomy.attack_sensitivity import AttackSensitivity, StrongestAttack, 
 from grb.taxonomy.calibration import Calibration, Reliability, calibrate, reliability
 from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
 from grb.taxonomy.compare import Comparison, as_published, compare
+from grb.taxonomy.complementarity import complementarity
 from grb.taxonomy.components import Components, principal_components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
 from grb.taxonomy.describe import describe_profile, meaning
@@ -43,6 +44,7 @@ from grb.taxonomy.reference import (
     published_seed_study,
 )
 from grb.taxonomy.representative import Subset, coverage, distances, representatives
+from grb.taxonomy.separability import Separability, holm, separability
 from grb.taxonomy.stability import (
     BootstrapGroups,
     PermutationTest,

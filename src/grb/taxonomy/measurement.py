@@ -59,6 +59,7 @@ class ProfileMeasurement:
         stopped: Why the training ended, as a sentence.
         parameters: Number of weights.
         curve: Validation AUROCs over the training, at most 50 of them.
+        complementarity: Mode complementarity of the unperturbed dataset; None in runs of perturbed ones.
         notes: What was done other than asked for, in sentences: a rewiring that could not move enough edges.
     """
 
@@ -80,6 +81,7 @@ class ProfileMeasurement:
     stopped: str
     parameters: Count
     curve: tuple[Fraction, ...] = ()
+    complementarity: Fraction | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,5 +104,6 @@ class ProfileMeasurement:
             "perturbation_method": "+".join(each.name for each in self.perturbations),
             "perturbation_version": "+".join(str(each.version) for each in self.perturbations),
             **{f"{TRAINING}{name}": value for name, value in self.training.items()},
+            **({} if self.complementarity is None else {"complementarity": self.complementarity}),
             **({"notes": "; ".join(self.notes)} if self.notes else {}),
         }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,7 @@ class Profiles:
         paired: Whether all cells of a dataset have the same seeds, [d]; None without runs.
         model: Name of the model that was trained.
         notes: What a reader should know about these numbers, in sentences.
+        complementarity: Mode complementarity by dataset, where it is known.
         single_run: Whether every cell is one run, whose spread nobody knows.
 
     References:
@@ -79,6 +80,7 @@ class Profiles:
     paired: NDArray[np.bool_] | None = None
     model: str | None = None
     notes: tuple[str, ...] = ()
+    complementarity: Mapping[str, float] = field(default_factory=dict)
     single_run: bool = False
 
     def __post_init__(self) -> None:

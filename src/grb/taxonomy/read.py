@@ -365,7 +365,11 @@ def _by_model(rows: Sequence[Row], path: Path) -> dict[str, Profiles]:
         score = _number(row["auroc"], path, dataset, name)
         found.setdefault(str(row.get("model") or ""), []).append((dataset, name, seed, score))
     made = {model: from_runs(own, model=model or None) for model, own in found.items()}
-    return {model: replace(own, notes=(*own.notes, *_notes(rows, model))) for model, own in made.items()}
+    known = {str(row["dataset"]): float(row["complementarity"]) for row in rows if row.get("complementarity")}
+    return {
+        model: replace(own, notes=(*own.notes, *_notes(rows, model)), complementarity=known)
+        for model, own in made.items()
+    }
 
 
 def _notes(rows: Sequence[Row], model: str) -> list[str]:
