@@ -23,7 +23,7 @@ def dataset(name: str) -> dict[str, Any]:
     """Statistics of a dataset; those that the paper prints if its files are not here."""
     place = where(name)
     if place == ABSENT:
-        known = catalogue.preset("datasets").get(name, {})
+        known = {**catalogue.preset("sizes").get(name, {}), **catalogue.preset("datasets").get(name, {})}
         return {
             "name": name,
             "synthetic": False,
