@@ -24,9 +24,9 @@ def test_of_groups_stated_with_80_per_cent_and_more_85_per_cent_are_right(kind, 
     assert tuple(curve.setting for curve in found) == settings
     for curve in found:
         (top,) = [each for each in curve.bins if each.high == 1]
-        assert top.right / top.count >= 0.85
-        assert top.count / curve.count > 0.6  # and it does not get there by being sure of nothing
-        assert sum(each.count for each in curve.bins) + curve.nowhere == curve.count
+        assert top.right / top.cases >= 0.85
+        assert top.cases / curve.count > 0.6  # and it does not get there by being sure of nothing
+        assert sum(each.cases for each in curve.bins) + curve.nowhere == curve.count
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -34,7 +34,7 @@ def test_that_does_not_hang_on_one_draw_of_the_noise(seed: int) -> None:
     for kind in ("inductive", "transductive"):
         (noisy,) = [curve for curve in reliability(kind, seed=seed) if curve.setting == NOISY]
         top = noisy.bins[-1]
-        assert top.right / top.count >= 0.85
+        assert top.right / top.cases >= 0.85
 
 
 def test_the_reliability_is_that_of_assign() -> None:

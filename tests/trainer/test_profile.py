@@ -10,6 +10,7 @@ from grb.dataset.splits import Folds, Split
 from grb.errors import DataError
 from grb.graph import Graph, adjacency_from_edges
 from grb.model.profiling import MIN_DECREASE, ProfilingConfig, profiler
+from grb.taxonomy import check_placeable
 from grb.trainer.profile import Point, Profiled, Progress, _Schedule, fit_profile
 from made_collections import random_collection
 
@@ -170,3 +171,20 @@ def test_a_graph_without_labels_is_refused() -> None:
     graph, split = single()
     with pytest.raises(DataError, match="needs labels"):
         run((replace(graph, y=None), split), task="node")
+
+
+def test_values_are_predicted_and_scored_by_their_concordance() -> None:
+    """A regression: the value of a graph is the mean of its first feature."""
+    graph, split = told_apart()
+    sums = torch.zeros(graph.num_graphs).index_add_(0, graph.owner, graph.x[:, 0])
+    valued = replace(graph, y=sums / graph.ptr.diff())
+    chosen = profiler("gcn", collection=True, width=16, epochs=30, batch=16, lr=1e-2)
+    done = fit_profile(valued, split, chosen, task="graph", classes=1, seed=0)
+    assert done.auroc > 0.75
+    shifted = fit_profile(replace(valued, y=1000 * valued.y + 5), split, chosen, task="graph", classes=1, seed=0)
+    assert shifted.auroc == pytest.approx(done.auroc, abs=0.1)  # neither unit nor origin matters
+    same = replace(valued, y=torch.ones(graph.num_graphs))
+    with pytest.raises(DataError, match="all the same"):
+        fit_profile(same, split, chosen, task="graph", classes=1, seed=0)
+    with pytest.raises(DataError, match="tasks are not mixed"):
+        check_placeable(valued)

@@ -55,8 +55,8 @@ def reliability(
                 f"{100 * each.low:.0f} to {100 * each.high:.0f}",
                 f"{100 * each.stated:.0f}",
                 each.right,
-                each.count,
-                f"{100 * each.right / each.count:.0f}",
+                each.cases,
+                f"{100 * each.right / each.cases:.0f}",
             ]
             for curve in found
             for each in curve.bins

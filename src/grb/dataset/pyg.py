@@ -57,7 +57,7 @@ def listed_again(raw: Path) -> list[str]:
     Known are the lists of Geom-GCN (``out1_graph_edges.txt``) and of TUDataset (``NAME_A.txt``); those above 64 MiB are not
     counted.
     """
-    lists = [(path, 1, None) for path in raw.glob("out1_graph_edges.txt")]
+    lists: list[tuple[Path, int, str | None]] = [(path, 1, None) for path in raw.glob("out1_graph_edges.txt")]
     lists += [(path, 0, ",") for path in raw.glob("*_A.txt")]
     count = 0
     for path, header, delimiter in lists:

@@ -47,6 +47,7 @@ from grb.pipeline.store import Store
 from grb.threat import threat_from_dict
 from grb.trainer import Epoch
 from grb.trainer.checkpoint import load_model, save_model
+from grb.trainer.links import split_links
 
 Value = TypeVar("Value")
 Answer = tuple[Question, Prediction, Decisions]
@@ -281,7 +282,8 @@ class Worker:
             raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
-        graph, notes = dataset.graph, []
+        pairs = split_links(dataset.graph, job.seed) if job.extra.get("task") == "link" else None
+        graph, notes = dataset.graph if pairs is None else pairs.message, []
         for link in links:
             start = graph
             named = (
@@ -292,7 +294,7 @@ class Worker:
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
             notes += remarks(build_perturbation(link.name, **link.params), start, graph)
-        return profile(dataset, graph, job, method, notes).to_dict(), {}
+        return profile(dataset, graph, job, method, notes, pairs).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data

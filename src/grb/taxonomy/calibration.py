@@ -93,7 +93,7 @@ class Bin(NamedTuple):
     high: float
     stated: float
     right: int
-    count: int
+    cases: int
 
 
 @dataclass(frozen=True)

@@ -77,11 +77,15 @@ def _edges(graph: Graph) -> Any:
 
 def _features(graph: Graph) -> Any:
     """Features as a scipy matrix or an array, in double precision, so that equal rows have distance 0."""
+    from scipy.sparse import csr_matrix
+
     from grb.graph import CSR
-    from grb.graph.convert import to_scipy
 
     if isinstance(graph.x, CSR):
-        return to_scipy(graph.x).astype(np.float64)
+        pattern, values = graph.x.pattern, graph.x.values
+        indices = pattern.indices.cpu().numpy()
+        own = np.ones(len(indices)) if values is None else values.detach().cpu().numpy().astype(np.float64)
+        return csr_matrix((own, indices, pattern.indptr.cpu().numpy()), shape=tuple(graph.x.shape))
     return graph.x.detach().cpu().numpy().astype(np.float64)
 
 
@@ -125,7 +129,7 @@ def _of_component(matrix: Any, features: Any, rows: int, generator: np.random.Ge
     return total / (len(sources) * (n - 1))
 
 
-def _diameter(rows: list[Array], search: Callable[[Any], Array] | None) -> float:
+def _diameter(rows: list[Any], search: Callable[[Any], Array] | None) -> float:
     """The largest distance among some rows; with ``search``, also among the rows of the nodes that are farthest in turn."""
     largest = max(rows, key=lambda each: float(each.max()))
     best = float(largest.max())

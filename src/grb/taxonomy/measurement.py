@@ -19,6 +19,11 @@ SAME_IN_A_CELL = ("perturbation_method", "perturbation_version")
 """Columns whose values all runs of one dataset, model and perturbation must share."""
 
 
+def link_title(title: str) -> str:
+    """How tables call a dataset whose edges are predicted: its profile is another than that of its labels."""
+    return f"{title} (links)"
+
+
 @dataclass(frozen=True)
 class PerturbationInfo:
     """One perturbation of a chain.
@@ -44,7 +49,7 @@ class ProfileMeasurement:
         dataset: Title of the dataset in tables.
         reference: What another process finds the dataset by: a catalogue name, an import path, or a file.
         fingerprint: sha256 of the unperturbed dataset.
-        task: ``node`` or ``graph``.
+        task: ``node`` or ``graph``, whose labels are predicted, or ``link``.
         split: Number of the split or fold; None for a dataset with one split.
         perturbations: Perturbations in the order in which they were applied; empty for the unperturbed dataset.
         perturbation: Name of the whole chain in tables; ``-`` for the unperturbed dataset.

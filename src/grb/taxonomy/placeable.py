@@ -25,6 +25,11 @@ def check_placeable(graph: Graph) -> list[str]:
     """
     if graph.y is None:
         raise DataError("the dataset has no labels, so no AUROC can be measured; give it labels")
+    if graph.y.dim() == 1 and graph.y.is_floating_point():
+        raise DataError(
+            "the labels are values to predict, but the published results are of classes, and tasks are not mixed; "
+            "compare profiles of regressions with each other"
+        )
     if graph.num_edges == 0:
         raise DataError(
             "the dataset has no edges, so no perturbation of its structure can change anything: it is a table, not a graph"

@@ -16,7 +16,7 @@ import numpy as np
 from grb.atomic import size_of
 from grb.errors import DataError, UnknownName
 from grb.taxonomy import gtaxogym
-from grb.taxonomy.measurement import SAME_IN_A_CELL, SAME_IN_A_PROFILE, TRAINING
+from grb.taxonomy.measurement import SAME_IN_A_CELL, SAME_IN_A_PROFILE, TRAINING, link_title
 from grb.taxonomy.profile import ORIGINAL, Profiles, from_auroc, from_runs
 
 Kind = Literal["runs", "auroc", "log2"]
@@ -133,7 +133,12 @@ def from_rows(
         dataset: Use only runs of this dataset, so that those of others need no choice.
     """
     if dataset is not None:
+        known = {row.get("dataset") for row in rows}
         rows = [row for row in rows if row.get("dataset") == dataset]
+        if not rows and link_title(dataset) in known:
+            raise DataError(
+                f"{source} has runs of {link_title(dataset)} only; the published results are of labels, and tasks are not mixed"
+            )
         if not rows:
             raise DataError(f"{source} has no run of {dataset}; `grb taxonomy run` makes them")
     if not rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ def holm(values: Sequence[float]) -> list[float]:
     """
     order = np.argsort(values, kind="stable")
     count = len(values)
-    stepped = np.maximum.accumulate([(count - k) * values[i] for k, i in enumerate(order)]) if count else []
+    stepped: Any = np.maximum.accumulate([(count - k) * values[i] for k, i in enumerate(order)]) if count else []
     corrected = [0.0] * count
     for k, i in enumerate(order):
         corrected[i] = min(float(stepped[k]), 1.0)

@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grb.dataset.splits import Split
 from grb.errors import DataError
@@ -119,6 +119,39 @@ def fit_profile(
     objective = Objective.of(graph.y, classes, weighted=chosen.class_weights)
     model = build_profiler(chosen, graph.num_features, objective.outputs, pool=task == "graph", generator=generator)
     data: _Batched | _Whole = (_Whole if graph.ptr is None else _Batched)(model, graph, split, chosen.batch)
+    return run_course(model, data, objective, chosen, generator, begin, on_evaluation)
+
+
+class Parts(Protocol):
+    """What a course trains on and is evaluated on."""
+
+    def training(self, generator: torch.Generator) -> Iterator[Batch]:
+        """The batches of one epoch."""
+
+    def evaluated(self, part: str) -> tuple[Tensor, Tensor]:
+        """Logits and labels of ``val`` or ``test``."""
+
+
+def run_course(
+    model: nn.Module,
+    data: Parts,
+    objective: Objective,
+    chosen: ProfilingConfig,
+    generator: torch.Generator,
+    begin: float,
+    on_evaluation: Callable[[Point], None] = lambda point: None,
+) -> Profiled:
+    """Train a model and keep the test score of the epoch with the best validation score.
+
+    Args:
+        model: The model, with its first weights.
+        data: Batches to train on, and logits and labels to evaluate.
+        objective: Loss and score.
+        chosen: Training settings.
+        generator: Draws the batches.
+        begin: When it all began, by :func:`time.perf_counter`.
+        on_evaluation: Called after every evaluation.
+    """
     optimizer = torch.optim.Adam(model.parameters(), lr=chosen.lr, foreach=True)
     scheduler = _Schedule(optimizer, chosen)
     best_auroc, best_epoch, auroc = -1.0, -1, math.nan

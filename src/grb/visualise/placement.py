@@ -104,7 +104,7 @@ def draw_reliability(curves: Sequence[Reliability], title: str = "") -> Figure:
             colour, marker = style.class_look(number)
             axes.plot(
                 [100 * each.stated for each in curve.bins],
-                [100 * each.right / each.count for each in curve.bins],
+                [100 * each.right / each.cases for each in curve.bins],
                 marker=marker,
                 markersize=4,
                 color=colour,
@@ -113,8 +113,8 @@ def draw_reliability(curves: Sequence[Reliability], title: str = "") -> Figure:
             )
             for each in curve.bins:
                 axes.annotate(
-                    f"{each.right}/{each.count}",
-                    (100 * each.stated, 100 * each.right / each.count),
+                    f"{each.right}/{each.cases}",
+                    (100 * each.stated, 100 * each.right / each.cases),
                     xytext=(-5, -2 - 9 * number if each.high == 1 else -2),
                     textcoords="offset points",
                     ha="right",
