@@ -101,11 +101,12 @@ class StudyInfo:
 
 @dataclass(frozen=True)
 class DatasetSize:
-    """How large a dataset is, for estimates of cost."""
+    """How large a dataset is, for estimates of cost; a single graph is one of ``graphs``."""
 
     nodes: int
     edges: int
     features: int
+    graphs: int = 1
 
 
 @dataclass(frozen=True)

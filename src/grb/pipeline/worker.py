@@ -36,6 +36,7 @@ from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
+from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
 from grb.pipeline.gate import check_edit, check_job, check_model_params
 from grb.pipeline.job import Job
@@ -49,6 +50,7 @@ from grb.pipeline.store import Store
 from grb.threat import threat_from_dict
 from grb.trainer import Epoch
 from grb.trainer.checkpoint import load_model, save_model
+from grb.trainer.links import split_links
 
 Value = TypeVar("Value")
 Answer = tuple[Question, Prediction, Decisions]
@@ -318,7 +320,8 @@ class Worker:
         links = job.data.perturbations
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
-        graph = dataset.graph
+        pairs = split_links(dataset.graph, job.seed) if job.extra.get("task") == "link" else None
+        graph, notes = dataset.graph if pairs is None else pairs.message, []
         for link in links:
             start = graph
             named = (
@@ -328,7 +331,8 @@ class Worker:
             )
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
-        return profile(dataset, graph, job, method).to_dict(), {}
+            notes += remarks(build_perturbation(link.name, **link.params), start, graph)
+        return profile(dataset, graph, job, method, notes, pairs).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data
