@@ -52,6 +52,7 @@ def accepts_paper_names(cls: type[_Class]) -> type[_Class]:
     def init(self: _Class, *args: Any, **given: Any) -> None:
         own_init(self, *args, **without_paper_names(given, accepted))
 
+    init.paper_names = {old for old, new in PAPER_NAMES.items() if new in accepted}  # type: ignore[attr-defined]
     cls.__init__ = init  # type: ignore[assignment]
     return cls
 
@@ -359,6 +360,11 @@ def context_from_arrays(
     none = torch.empty(0, dtype=torch.int64)
     view = View(graph, none, none, target_mask.nonzero().flatten(), torch.arange(graph.n), 0, inductive=False)
     return AttackContext(view, threat, model)
+
+
+def is_mask(model: Any, adj: Any, features: Any, target_mask: Any, **_: Any) -> bool:
+    """Whether the targets of an ``attack()`` call are a boolean tensor, as ours are; THUDM/grb's may be ids."""
+    return isinstance(target_mask, Tensor) and target_mask.dtype == torch.bool
 
 
 def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:

@@ -24,6 +24,7 @@ from grb.cli import (
     info,
     leaderboard,
     ls,
+    migrate,
     run,
     store,
     submit,
@@ -213,6 +214,7 @@ app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)
 app.command("tune")(tune.tune)
 app.command("check")(check.check)
+app.command("migrate")(migrate.migrate)
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")
