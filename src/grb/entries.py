@@ -303,6 +303,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges, without gradients (after Andriushchenko et al. 2020)",
             group="modification",
         ),
+        "nettack": Entry(
+            "grb.attack.modification.nettack:Nettack",
+            "edges and words around single targets (Zügner et al. 2018)",
+            group="modification",
+        ),
         "metattack": Entry(
             "grb.attack.modification.metattack:Metattack",
             "poisoning by meta-gradients (Zügner and Günnemann 2019)",

@@ -43,12 +43,13 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("fga", {"refresh": 4}),
     ("nea", {"estimate": "fast", "dim": 3}),
     ("stack", {"estimate": "first_order", "refresh": 2}),
+    ("nettack", {"direct": False}),
     ("pr-bcd", {"search_space_size": 6, "everywhere": True}),
     ("gr-bcd", {"search_space_size": 6, "everywhere": True}),
 ]
-MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack")
+MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack", "nettack")
 # flips only what raises a loss, so that budget may be left over on purpose
-BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack")
+BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack", "nettack")
 # ask for outputs alone; a flip that does not help is left out by some of them too
 BY_OUTPUTS = ("eva", "eva-plus", "random-search")
 FEATURES_ONLY = ("pgd-features",)

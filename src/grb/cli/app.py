@@ -23,6 +23,7 @@ from grb.cli import (
     info,
     leaderboard,
     ls,
+    replay,
     run,
     store,
     submit,
@@ -206,6 +207,7 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
+app.command("replay")(replay.replay)
 app.command("run")(run.run)
 app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)

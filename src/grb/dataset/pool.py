@@ -113,7 +113,9 @@ def read_adjacency(path: str | Path, clean: Graph) -> tuple[GraphEdit, list[str]
     path = Path(path)
     arrays = read_npz(path, required=_MATRIX, only=_MATRIX)
     if len(arrays["shape"]) != 2 or int(arrays["shape"][0]) != clean.n or int(arrays["shape"][1]) != clean.n:
-        raise DataError(f"{path} has a matrix of shape {arrays['shape'].tolist()}, but the clean graph has {clean.n} nodes")
+        raise DataError(
+            f"{path} has a matrix of shape {arrays['shape'].tolist()}, but the clean graph has {clean.n} nodes"
+        )
     kept = arrays["data"] != 0
     if kept.all():
         indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from grb.attack.modification.poisoning import poisoned
 from grb.dataset import Dataset
 from grb.dataset.pool import AttackedGraph, Pool
-from grb.defense.base import Defense
+from grb.defense import build_defense
+from grb.defense.base import Defense, Training
 from grb.errors import DataError
 from grb.evaluator.scoring import predict_checked
 from grb.graph import GraphEdit
+from grb.model.build import settings
 
 Objective = Literal["evasion", "poisoning"]
 
@@ -61,7 +63,11 @@ class Replayed:
         for name in ("accuracy", "target_accuracy"):
             scores = getattr(self, name)
             if scores:
-                values |= {name: statistics.fmean(scores), f"{name}_std": statistics.pstdev(scores), f"{name}_runs": scores}
+                values |= {
+                    name: statistics.fmean(scores),
+                    f"{name}_std": statistics.pstdev(scores),
+                    f"{name}_runs": scores,
+                }
         return values
 
 
@@ -132,3 +138,25 @@ def _right(model: nn.Module, dataset: Dataset, edit: GraphEdit) -> Tensor:
         return predict_checked(model, attacked, dataset).labels == dataset.labels
     said = predict_checked(model, attacked, dataset).labels[: dataset.graph.n]
     return torch.as_tensor(said == dataset.labels)
+
+
+def literature_defense(name: str, dataset: str, **changes: Any) -> Training:
+    """A model with the settings of the literature on poisoning in place of GRB's.
+
+    One hidden layer of 16, dropout 0.5, Adam with a learning rate of 0.01 and weight decay 5e-4, 200 epochs, the weights of the
+    best validation accuracy; a model without hidden layers or dropout keeps what it has.
+
+    Args:
+        name: A model or defense by name.
+        dataset: Name of the dataset.
+        changes: As of :func:`~grb.defense.build_defense`.
+
+    References:
+        Jin et al., *Graph Structure Learning for Robust Graph Neural Networks*, KDD 2020.
+    """
+    own = settings(name, dataset).params
+    usual = {"hidden_features": [16], "dropout": 0.5}
+    given = {key: value for key, value in usual.items() if key in own}
+    return build_defense(
+        name, dataset, **{**given, "lr": 0.01, "epochs": 200, "patience": 200, "weight_decay": 5e-4, **changes}
+    )

@@ -65,7 +65,9 @@ def read_npz(
             _check_names(path, names, required, allowed)
             wanted = set(names if only is None else only)
             return {
-                name: _read_array(path, archive, info) for name, info in zip(names, infos, strict=True) if name in wanted
+                name: _read_array(path, archive, info)
+                for name, info in zip(names, infos, strict=True)
+                if name in wanted
             }
     except DataError:
         raise

@@ -384,6 +384,6 @@ def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     if unknown:
         raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
     values = threat.to_dict()
-    if "edges" in changes:  # instead of a fraction of them
+    if {"edges", "per_target"} & changes.keys():  # instead of a fraction of them
         values.pop("edge_ratio", None)
     return threat_from_dict({**values, **changes})

@@ -10,6 +10,7 @@ from grb.attack.modification.local_search import LocalSearch
 from grb.attack.modification.lrbcd import LRBCD
 from grb.attack.modification.metattack import Metattack
 from grb.attack.modification.nea import NEA
+from grb.attack.modification.nettack import Nettack
 from grb.attack.modification.pgd import PGD, TopologyPGD
 from grb.attack.modification.poisoning import poisoned
 from grb.attack.modification.prbcd import GRBCD, PRBCD
@@ -35,6 +36,7 @@ __all__ = [
     "STACK",
     "SearchState",
     "Metattack",
+    "Nettack",
     "TopologyPGD",
     "modify",
     "poisoned",

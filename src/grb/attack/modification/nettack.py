@@ -26,12 +26,12 @@ EPOCHS, RATE, DECAY = 200, 0.01, 5e-4
 class Nettack(Limits):
     r"""Flip the pair or the word that lowers one target's margin most, again and again, for every target.
 
-    A linear surrogate :math:`Z = \hat A^2 X W` is fitted to the visible labels and, if there is a model, to what the model says
-    of all other nodes. For every target :math:`u` with the label :math:`y`, in the order of their margins, the flip with the
-    smallest margin :math:`z'_{u,y} - \max_{c \ne y} z'_{u,c}` is made until the target's budget is spent; the margins of all
-    candidates are exact (:mod:`~grb.attack.modification.two_hop`). A flip must pass the test of degrees and may not take a
-    node's last edge; a word must go with the words of its node (:mod:`~grb.attack.modification.unnoticeable`). Targets are
-    attacked one after another on one graph, and a pair is flipped once at most.
+    A linear surrogate :math:`Z = \hat A^2 X W` is fitted to the labels of the training nodes. For every target :math:`u` with
+    the label :math:`y`, in the order of their margins, the flip with the smallest margin
+    :math:`z'_{u,y} - \max_{c \ne y} z'_{u,c}` is made until the target's budget is spent; the margins of all candidates are
+    exact (:mod:`~grb.attack.modification.two_hop`). A flip must pass the test of degrees and may not take a node's last edge;
+    a word must go with the words of its node (:mod:`~grb.attack.modification.unnoticeable`). Targets are attacked one after
+    another on one graph, and a pair is flipped once at most.
 
     Args:
         flips: Budget of one target, ``k`` or ``(f, k)`` for f times its degree plus k; the threat model's ``per_target`` counts
@@ -41,6 +41,7 @@ class Nettack(Limits):
             most as new neighbours.
         structure: Whether edges are flipped.
         features: Whether words are flipped, as far as the threat model lets features change and the features are 0 or 1.
+        imitate: Fit the surrogate to what the model says of all nodes instead, as is done where no training labels are visible.
         degree_test: ``target``: degrees are compared with the clean ones after the flips for one target, as if it were the only
             one; ``joint``: after all flips so far; ``off``.
 
@@ -56,6 +57,7 @@ class Nettack(Limits):
     influencers: int = 5
     structure: bool = True
     features: bool = True
+    imitate: bool = False
     degree_test: str = "target"
     version = 1
     needs_model = False
@@ -78,30 +80,35 @@ class Nettack(Limits):
         return _Attack(self, context, state)()
 
 
-def fit_linear(context: AttackContext) -> Tensor:
+def fit_linear(context: AttackContext, *, imitate: bool = False) -> Tensor:
     """Weights of the linear surrogate, [d, classes]: logistic regression on features propagated twice."""
-    graph, train = context.graph, context.view.train
-    rows = dense(graph.x)
-    if context.model is None:
-        y = graph.y
-        if y is None or y.dim() != 1 or not len(train):
-            raise DataError("nettack fits a surrogate, but the view shows no training nodes with labels; give it a model")
+    graph, train, model = context.graph, context.view.train, context.model
+    rows, y = dense(graph.x), graph.y
+    if y is not None and y.dim() == 1 and len(train) and not (imitate and model is not None):
         nodes, labels = train, y[train]
+    elif model is not None:
+        nodes, labels = torch.arange(graph.n), predict(model, graph).argmax(1)
     else:
-        nodes, labels = torch.arange(graph.n), predict(context.model, graph).argmax(1)
-        if graph.y is not None and graph.y.dim() == 1:
-            labels[train] = graph.y[train]
+        raise DataError("nettack fits a surrogate, but the view shows no training nodes with labels; give it a model")
     classes = max(context.view.num_classes, int(labels.max()) + 1, 2)
+    if model is not None:  # which may have more classes than the view shows
+        classes = max(classes, predict(model, graph).shape[1])
     op = normalise.gcn(graph.adj)
     rows = (op @ (op @ rows))[nodes]
-    weight = torch.zeros(rows.shape[1], classes, dtype=rows.dtype, requires_grad=True)
-    optimiser = torch.optim.Adam([weight], lr=RATE, weight_decay=DECAY)
-    with torch.enable_grad():
-        for _ in range(EPOCHS):
-            optimiser.zero_grad()
-            functional.cross_entropy(rows @ weight, labels).backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-    return weight.detach()
+    return _logistic(rows, functional.one_hot(labels, classes).to(rows.dtype))
+
+
+def _logistic(rows: Tensor, wanted: Tensor) -> Tensor:
+    """Weights of a logistic regression by Adam with weight decay, from zero, [d, classes]; its gradient is written out."""
+    weight = torch.zeros(rows.shape[1], wanted.shape[1], dtype=rows.dtype)
+    mean, square = torch.zeros_like(weight), torch.zeros_like(weight)
+    for step in range(1, EPOCHS + 1):
+        slope = rows.T @ (torch.softmax(rows @ weight, dim=1) - wanted) / len(rows) + DECAY * weight
+        mean.lerp_(slope, 0.1)
+        square.lerp_(slope.square(), 0.001)
+        scale = (square / (1 - 0.999**step)).sqrt_().add_(1e-8)
+        weight.addcdiv_(mean, scale, value=-RATE / (1 - 0.9**step))
+    return weight
 
 
 @dataclass(frozen=True)
@@ -118,12 +125,18 @@ class _Attack:
     def __init__(self, attack: Nettack, context: AttackContext, state: SearchState) -> None:
         self.attack, self.context, self.state = attack, context, state
         graph, threat = context.graph, context.modification
-        self.weight = fit_linear(context).double()
+        self.weight = fit_linear(context, imitate=attack.imitate).double()
         x = graph.x
-        self.linear = TwoHop(graph.adj, x.double() @ self.weight if isinstance(x, Tensor) else dense(x).double() @ self.weight)
+        self.linear = TwoHop(
+            graph.adj, x.double() @ self.weight if isinstance(x, Tensor) else dense(x).double() @ self.weight
+        )
         self.degrees = DegreeTest(graph.adj.degrees)
         self.left = state.left
-        self.room = None if threat.per_node is None else replace(threat, per_target=None, edges=0, edge_ratio=None).node_limits(graph)
+        self.room = (
+            None
+            if threat.per_node is None
+            else replace(threat, per_target=None, edges=0, edge_ratio=None).node_limits(graph)
+        )
         self.is_target = torch.zeros(graph.n, dtype=torch.bool)
         self.is_target[context.targets] = True
         self.pairs: list[tuple[int, int]] = []
@@ -161,7 +174,9 @@ class _Attack:
             self.degrees.reset()
         around = [node] if self.attack.direct else self._influencers(node, label)
         for _ in range(limit):
-            found = [flip for flip in (self._best_pair(node, label, around), self._best_word(node, label, around)) if flip]
+            found = [
+                flip for flip in (self._best_pair(node, label, around), self._best_word(node, label, around)) if flip
+            ]
             best = min(found, key=lambda flip: flip.margin, default=None)
             if best is None or not best.margin < now:
                 break

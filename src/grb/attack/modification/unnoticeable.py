@@ -132,7 +132,8 @@ class CoOccurrence:
         """Words that a node may gain, [d] booleans; those that it has are not among them."""
         own = self.words.indices[self.words.indptr[node] : self.words.indptr[node + 1]]
         reached = self.links[own].T @ self.weights[own] if len(own) else np.zeros(len(self.weights))
-        allowed = reached > 0.5 * self.weights[own].sum()
+        # exactly half is not enough, and may be a hair above half when added up in another order
+        allowed = reached > 0.5 * self.weights[own].sum() + 1e-12
         allowed[own] = False
         return torch.from_numpy(allowed)
 
