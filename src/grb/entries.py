@@ -222,6 +222,17 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "edges, start, loss and optimiser by name, with rewiring by gradients",
             group="injection",
         ),
+        "random-search-nodes": Entry(
+            "grb.attack.injection.random_search:RandomSearch",
+            "random changes of injected nodes, by queries (after Andriushchenko et al. 2020)",
+            group="injection",
+        ),
+        "distil": Entry(
+            "grb.attack.distil:Distil",
+            "a surrogate learnt from answers, then a transfer (after Papernot et al. 2017)",
+            group="injection",
+        ),
+        "distil-edges": Entry("grb.attack.distil:EdgeDistil", "the same with changed edges", group="modification"),
         "rnd-edges": Entry(
             "grb.attack.modification.random:RND", "drop random edges", ("rand-edges",), group="modification"
         ),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # a board shows threat models without torch
 # grb-cora's row of Table 12, for datasets without one: injected nodes per target, edges per injected node
 INFERRED_NODES, INFERRED_EDGES = 0.075, 20
 FeatureLimits = Literal["data", "paper"]
+Answers = Literal["scores", "labels"]
 
 
 class HasFeatures(Protocol):
@@ -36,6 +37,16 @@ class HasFeatures(Protocol):
 
 
 class _Limits:
+    queries: int | None
+    answers: Answers
+
+    def _check_queries(self) -> None:
+        number: Any = self.queries  # a recipe may hold anything
+        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 0):
+            raise DataError(f"queries is {number!r}, but must be a whole number and not negative")
+        if self.answers not in get_args(Answers):
+            raise DataError(f"answers is {self.answers!r}, but 'scores' or 'labels' is needed")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, read back by :func:`threat_from_dict`: a new limit without effect changes no record."""
         values: dict[str, Any] = {"kind": type(self).__name__.lower()}
@@ -57,6 +68,8 @@ class Injection(_Limits):
         nodes: Maximum number of injected nodes.
         edges_per_node: Maximum number of edges of one injected node.
         feature_range: Lowest and highest value of an injected feature.
+        queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
+        answers: What he is told: ``scores`` or ``labels``.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
     60
@@ -65,8 +78,11 @@ class Injection(_Limits):
     nodes: int
     edges_per_node: int
     feature_range: tuple[float, float]
+    queries: int | None = None
+    answers: Answers = "scores"
 
     def __post_init__(self) -> None:
+        self._check_queries()
         for name in ("nodes", "edges_per_node"):
             value = getattr(self, name)
             # not only negative ones: a limit of NaN would allow everything
@@ -167,6 +183,8 @@ class Modification(_Limits):
         per_target: Maximum number of flips spent on one target: ``k``, or ``(f, k)`` for f times its degree plus k, so that
             ``(1, 2)`` is the usual degree + 2. Changed edges and changed features count, see
             :func:`~grb.target_limits.check_per_target`.
+        queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
+        answers: What he is told: ``scores`` or ``labels``.
     """
 
     edges: int | None = None
@@ -177,8 +195,11 @@ class Modification(_Limits):
     feature_range: tuple[float, float] | None = None
     allow_isolate: bool = True
     per_target: PerTarget | None = None
+    queries: int | None = None
+    answers: Answers = "scores"
 
     def __post_init__(self) -> None:
+        self._check_queries()
         if self.per_target is not None:
             object.__setattr__(self, "per_target", parsed_per_target(self.per_target))
         given = (self.edges is not None) + (self.edge_ratio is not None)

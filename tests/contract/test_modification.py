@@ -51,7 +51,7 @@ MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack", "nettack")
 # flips only what raises a loss, so that budget may be left over on purpose
 BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack", "nettack")
 # ask for outputs alone; a flip that does not help is left out by some of them too
-BY_OUTPUTS = ("eva", "eva-plus", "random-search")
+BY_OUTPUTS = ("eva", "eva-plus", "random-search", "distil-edges")
 FEATURES_ONLY = ("pgd-features",)
 QUICK = {
     "steps": 3,
@@ -61,6 +61,10 @@ QUICK = {
     "rounds": 2,
     "candidates": 20,
     "population": 4,
+    "asks": 2,
+    "tries": 1,
+    "attack_name": "gr-bcd",
+    "attack_steps": 2,
 }
 
 

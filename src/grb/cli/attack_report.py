@@ -205,6 +205,7 @@ def show(result: Values, title: str, seeds: int, total: int) -> None:
     about = result["attacked"]
     knowledge = {
         "white-box": "white-box",
+        "query": "by queries",
         "transfer": f"transfer from {about['model']}" if about else "",
         "none": "without a model",
     }[result["knowledge"]]
