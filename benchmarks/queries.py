@@ -23,9 +23,9 @@ from grb.dataset import Dataset
 
 METHODS = {
     "modification": ("rnd-edges", "dice", "random-search", "eva", "distil-edges"),
-    "injection": ("rnd", "random-search-nodes", "distil"),
+    "injection": ("rnd", "query-search", "distil"),
 }
-ASKING = ("random-search", "eva", "distil-edges", "random-search-nodes", "distil")
+ASKING = ("random-search", "eva", "distil-edges", "query-search", "distil")
 
 
 def main() -> None:

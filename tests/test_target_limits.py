@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from attack.contexts import graph_of, random_graph
 from grb.errors import BudgetError, DataError
 from grb.graph import GraphEdit
-from grb.threat import Modification, threat_from_dict
+from grb.threat import Modification, threat_from_dict, threat_within
 
 
 @pytest.mark.parametrize("limit", [0, 3, (1.0, 2), (0.5, 0)])
@@ -84,3 +84,20 @@ def test_flips_are_allowed_if_and_only_if_they_can_be_shared_out(seed: int, limi
     except BudgetError:
         allowed = False
     assert allowed == fits
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "within"),
+    [
+        (2, 2, True),
+        (2, 1, False),
+        (2, (1.0, 2), True),
+        ((1.0, 0), 9, False),
+        ((0.5, 1), (1.0, 1), True),
+        (2, None, True),
+    ],
+)
+def test_which_limits_lie_within_others(theirs: Any, ours: Any, within: bool) -> None:
+    wide = {"edges": 9} if ours is None else {}
+    assert threat_within(Modification(edges=9, per_target=theirs), Modification(**wide, per_target=ours)) == within
+    assert threat_within(Modification(edges=9, queries=5), Modification(edges=9))

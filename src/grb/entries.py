@@ -124,6 +124,10 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "reddit-rebuilt": Entry(
             _GRB, "public source of grb-reddit under our own split; not GRB's files", group="nodes"
         ),
+        **{
+            f"{name}-fresh": Entry(_GRB, f"{name} with whole communities cut off as the test graph", group="nodes")
+            for name in ("synth-cora", "grb-cora", "grb-citeseer", "grb-flickr")
+        },
         **{name: Entry(_GRB, summary, group="graphs") for name, summary in _GRAPHS.items()},
         **{name: Entry(_GRB, summary, group="nodes") for name, summary in _NODES.items()},
     },
@@ -222,8 +226,13 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "edges, start, loss and optimiser by name, with rewiring by gradients",
             group="injection",
         ),
-        "random-search-nodes": Entry(
-            "grb.attack.injection.random_search:RandomSearch",
+        "injection-random-search": Entry(
+            "grb.attack.injection.random_search:InjectionRandomSearch",
+            "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
+            group="injection",
+        ),
+        "query-search": Entry(
+            "grb.attack.injection.query_search:QuerySearch",
             "random changes of injected nodes, by queries (after Andriushchenko et al. 2020)",
             group="injection",
         ),

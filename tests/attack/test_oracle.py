@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from attack.contexts import random_graph, victim, view_of
 from grb.attack import AttackContext, run_attack
 from grb.attack.distil import Distil, EdgeDistil
-from grb.attack.injection.random_search import RandomSearch as NodeSearch
+from grb.attack.injection.query_search import QuerySearch as NodeSearch
 from grb.attack.modification import EvA, RandomSearch
 from grb.attack.oracle import QueryError, QueryOracle
 from grb.errors import BudgetError, DataError

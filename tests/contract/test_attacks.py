@@ -34,7 +34,7 @@ CASES = settings(max_examples=1200) if os.environ.get("HYPOTHESIS_PROFILE") == "
 SHORT: dict[str, Any] = {"rewirings": 2, "refine": 2}
 DISTIL: dict[str, Any] = {"asks": 2, "tries": 1, "attack_steps": 2, "attack_name": "fgsm"}
 # number of steps is not that of the constructor: what a surrogate costs, or proposals that queries are left for
-OWN_STEPS = ("distil", "random-search-nodes")
+OWN_STEPS = ("distil", "query-search")
 COMPOSED: list[dict[str, Any]] = [
     {"edges": "tdgia", "start": "everywhere", "loss": "smooth", "optimiser": "sine", "fraction": 0.5},
     {"edges": "uniform", "start": "corners", "loss": "prob-margin", "optimiser": "apgd"},

@@ -14,7 +14,7 @@ import numpy as np
 from grb import serial
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.score_checks import Flag
-from grb.serial import Count, Fraction
+from grb.serial import LARGEST, Count, Fraction
 
 FORMAT = 1
 Knowledge = Literal["none", "transfer", "query", "white-box"]
@@ -263,7 +263,11 @@ _NOTHING: dict[str, Any] = {
 def read_outcome(values: Any) -> Outcome:
     """Read an outcome as :func:`grb.serial.from_dict` does, at once where every value has its usual type."""
     usual = isinstance(values, dict) and {name: type(value) for name, value in values.items()} == _TYPES
-    if usual and {*map(type, values["values"].values())} == {float} and min(values["targets"], values["invalid"]) >= 0:
+    if (
+        usual
+        and {*map(type, values["values"].values())} == {float}
+        and 0 <= values["invalid"] <= values["targets"] <= LARGEST
+    ):
         made = Outcome(**values)
         if 0 <= made.changed <= 1 and all(map(math.isfinite, made.values.values())):
             return made

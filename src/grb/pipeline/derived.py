@@ -17,7 +17,7 @@ from typing import Any
 from grb import serial
 from grb.entries import entries
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.evaluator.measurement import AttackInfo, DatasetInfo, Measurement, Outcome
+from grb.evaluator.measurement import AttackInfo, DatasetInfo, DefenseInfo, Measurement, Outcome
 from grb.pipeline.artefact_checks import (
     Artefacts,
     check_attack,
@@ -31,13 +31,14 @@ from grb.pipeline.card import card_from
 from grb.pipeline.entry import entry_identity, entry_label, record_name
 from grb.pipeline.gate import content_of
 from grb.pipeline.job import Job
-from grb.pipeline.job_checks import check_perturbation, check_profile
+from grb.pipeline.job_checks import check_input, check_perturbation, check_profile
 from grb.pipeline.measure import attack_info, defense_info
 from grb.pipeline.outcome_checks import check_outcome, packed_bits
 from grb.pipeline.recipe import recipe_from_dict
 from grb.pipeline.record import NOT_COMPUTED, SUBMISSION, Record, is_key, read_json
 from grb.pipeline.spec import digest
 from grb.pipeline.study import StudyInfo, recipe_facts
+from grb.pipeline.study_checks import check_limits, check_roles
 
 Read = Callable[[str], Record]
 
@@ -77,6 +78,9 @@ class DerivedChecks:
         self._poisoned: dict[str, bool] = {}
         self._described: dict[tuple[str, int | None], tuple[DatasetInfo, str]] = {}
         self._compared: dict[Hashable, Any] = {}
+        self._inputs: dict[str, Job | None] = {}
+        self._roles: dict[str, tuple[AttackInfo | None, DefenseInfo, str]] = {}
+        self._threats: dict[str, tuple[AttackInfo, tuple[str, str, str]]] = {}
         self._entries: dict[tuple[str, ...], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._names: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
         self._facts: dict[tuple[Any, ...], dict[str, list[str]]] = defaultdict(dict)
@@ -144,6 +148,7 @@ class DerivedChecks:
                 yield f"it names record {key[:12]}, which is no score on its dataset"
         for label, card in info.cards.items():
             yield from differences("card", self._cards.get(label, card), card)
+        yield from check_roles(info, [self._roles[key] for key in info.scores if key in self._roles])
         for part in info.parts:
             first: dict[str, tuple[str, dict[str, Any]]] = {}
             for key in part.scores:
@@ -158,11 +163,20 @@ class DerivedChecks:
                         "different limits"
                     )
                     break
+            yield from check_limits(info, part, [limits for _, limits in first.values()])
 
     def _agree(self, record: Record, what: str, about: tuple[Any, ...], value: Any) -> None:
         subject = (what, *about)
         values = self._facts[subject]
         values.setdefault(value if isinstance(value, str) else repr(value), []).append(record.key)
+
+    def _limits_of(self, job: Job, attack: AttackInfo) -> tuple[str, str, str]:
+        """Which limits an attack has, as text; scores under one edit share the description."""
+        known = self._threats.get(attack.method.key)
+        if known is None or known[0] is not attack:
+            text = repr(sorted(attack.threat.items()))
+            known = self._threats[attack.method.key] = attack, (job.data.fingerprint, job.mode or "", text)
+        return known[1]
 
     def _agree_on_dataset(self, record: Record, info: DatasetInfo, values: Mapping[str, Any]) -> None:
         data = record.job.data
@@ -181,27 +195,42 @@ class DerivedChecks:
             yield "a score holds a measurement and nothing else"
             return
         content: Measurement = content_of(record)
-        victim, attack = job.inputs["model"], job.data.edits[-1] if job.data.edits else None
+        own, info = job.data, content.dataset
+        edits = own.edits
+        victim, attack = job.inputs["model"], edits[-1] if edits else None
+        yield from self._check_input(job, "model", victim)
+        if attack is not None:
+            yield from self._check_input(job, "edit", attack)
         yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
         yield from self._compare_attack(job, victim, attack, content.attack, found["attack"])
         if content.attack is not None and attack is not None:
             self._limits[record.key], self._modes[record.key] = content.attack, sys.intern(job.mode or "")
             if content.attack.preset:
-                about = (job.data.fingerprint, job.mode, repr(sorted(content.attack.threat.items())))
-                self._agree(record, "preset", about, content.attack.preset)
-        own, info = job.data, content.dataset
+                self._agree(record, "preset", self._limits_of(job, content.attack), content.attack.preset)
         if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
             expected = {"reference": own.dataset, "fingerprint": own.fingerprint, "split": own.split}
             yield from differences("dataset", expected, {name: found["dataset"][name] for name in expected})
+        self._roles[record.key] = content.attack, content.defense, content.objective
         poisoned = self._poisoned.get(victim)
-        made = {"threads": job.threads, "device": job.device}
-        if poisoned is not None:
-            made["objective"] = "poisoning" if poisoned else "evasion"
-        yield from differences("", made, {name: found[name] for name in made})
+        objective = content.objective if poisoned is None else "poisoning" if poisoned else "evasion"
+        if (job.threads, job.device, objective) != (content.threads, content.device, content.objective):
+            made = {"threads": job.threads, "device": job.device, "objective": objective}
+            yield from differences("", made, {name: getattr(content, name) for name in made})
         yield from self._once((own.fingerprint, own.split), info, lambda: _check_name(info))
         self._agree_on_dataset(record, info, found["dataset"])
         self._agree(record, "metric", (own.fingerprint,), found["metric"])
         yield from self._check_outcomes(record, found["metric"], content.outcomes)
+
+    def _check_input(self, job: Job, role: str, key: str) -> Iterator[str]:
+        if key not in self._inputs:
+            record = self._get(key)
+            self._inputs[key] = None if record is None else record.job
+        given = self._inputs[key]
+        return iter(()) if given is None else check_input(job, role, given)
+
+    def _check_inputs(self, job: Job) -> Iterator[str]:
+        for role, key in (*job.inputs.items(), *(("edit", edit) for edit in job.data.edits)):
+            yield from self._check_input(job, role, key)
 
     def _once(self, about: Hashable, content: Any, compare: Callable[[], Iterator[str]]) -> Iterator[str]:
         """What a comparison finds, unless it found nothing for this very description, which records of one store share."""
@@ -281,6 +310,7 @@ class DerivedChecks:
 
     def _check_fit(self, record: Record, artefacts: Artefacts) -> Iterator[str]:
         job, result = record.job, record.result
+        yield from self._check_inputs(job)
         if set(artefacts) != {"weights"} or record.measurement is not None:
             yield "a fit holds weights and no measurement"
             return
@@ -309,6 +339,7 @@ class DerivedChecks:
 
     def _check_attack(self, record: Record, artefacts: Artefacts) -> Iterator[str]:
         job, result = record.job, record.result
+        yield from self._check_inputs(job)
         nodes = yield from check_attack(record, artefacts)
         if nodes is None:
             return
