@@ -231,6 +231,24 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
             group="injection",
         ),
+        "afgsm": Entry(
+            "grb.attack.injection.afgsm:AFGSM",
+            "closed-form gradients of a linear surrogate (Wang et al. 2020)",
+            group="injection",
+        ),
+        "agia": Entry(
+            "grb.attack.injection.sequential:AGIA", "edges by optimised weights (Chen et al. 2022)", group="injection"
+        ),
+        "seqgia": Entry(
+            "grb.attack.injection.sequential:SeqGIA",
+            "the same, batch after batch (Chen et al. 2022)",
+            group="injection",
+        ),
+        "metagia": Entry(
+            "grb.attack.injection.sequential:MetaGIA",
+            "edges exchanged by gradients, batch after batch (Chen et al. 2022)",
+            group="injection",
+        ),
         "query-search": Entry(
             "grb.attack.injection.query_search:QuerySearch",
             "random changes of injected nodes, by queries (after Andriushchenko et al. 2020)",
