@@ -351,6 +351,17 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "poisoning by meta-gradients (Zügner and Günnemann 2019)",
             group="modification",
         ),
+        "meta-pgd": Entry(
+            "grb.attack.modification.metapgd:MetaPGD",
+            "poisoning by projected meta-gradients (Mujkanovic et al. 2022)",
+            ("metapgd",),
+            group="modification",
+        ),
+        "fgsm-features": Entry(
+            "grb.attack.modification.pgd:FGSM",
+            "features of some targets, one signed step (Goodfellow 2015)",
+            group="modification",
+        ),
     },
     # other names are those of the paper's code
     "perturbation": {
