@@ -15,7 +15,6 @@ from common import options, row, started
 import grb
 from grb.attack.build import build_attack
 from grb.attack.injection.homophily import homophily
-from grb.dataset import Dataset
 from grb.graph import Graph, dense
 
 ATTACKS = ("tdgia", "afgsm", "agia", "seqgia", "metagia")
