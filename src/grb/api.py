@@ -189,7 +189,8 @@ def run_attack(
         mode: Difficulty; the dataset's own if not given.
         threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty (for
             other datasets ``Injection.inferred``), and 5 % of the edges for a modification.
-        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
+        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate, ``query`` if the model is the
+            victim and the attack may only ask it, within ``threat.queries``; goes into the result.
         labels: Labels that the attack takes away: those that the model predicts on the clean graph, or the ``true`` ones, to
             measure the worst case; white-box and with attacks of grb only.
         seed: Random seed of the attack.

@@ -25,6 +25,7 @@ from grb.cli import (
     leaderboard,
     ls,
     migrate,
+    replay,
     run,
     store,
     submit,
@@ -209,6 +210,7 @@ app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
 app.command("certify")(certify.certify)
+app.command("replay")(replay.replay)
 app.command("run")(run.run)
 app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)

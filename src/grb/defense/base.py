@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -34,11 +35,13 @@ class Training:
         settings: Which model and how to train it.
         device: Device of the training.
         on_epoch: Called after each epoch, for progress.
+        weight_decay: Of Adam; none in GRB, 5e-4 in much of the literature.
     """
 
     settings: Settings
     device: str | torch.device = "cpu"
     on_epoch: Callable[[Epoch], None] | None = None
+    weight_decay: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """What a special training adds to the one loop."""
@@ -59,7 +62,7 @@ class Training:
         result = train(
             model,
             view.to(self.device),
-            optimizer=_adam(model, self.settings.lr),
+            optimizer=_adam(model, self.settings.lr, self.weight_decay),
             epochs=self.settings.epochs,
             patience=self.settings.patience,
             generator=generator,
@@ -85,7 +88,9 @@ class Training:
             raise DataError(f"model '{name}' classifies {own}, but the dataset has {wanted} to classify; {advice}")
 
 
-def _adam(model: nn.Module, lr: float) -> torch.optim.Optimizer:
+def _adam(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
     if not lr > 0:
         raise DataError(f"the learning rate is {lr}, but must be positive")
-    return torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+    if not 0 <= weight_decay < math.inf:
+        raise DataError(f"weight_decay is {weight_decay}, but a finite number of at least 0 is needed")
+    return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay, fused=True)

@@ -210,6 +210,8 @@ class Worker:
             "notes": list(done.notes),
             "passes": {"forward": done.passes.forward, "backward": done.passes.backward},
         }
+        if done.queries is not None:
+            result["queries"] = done.queries
         if done.envelope is not None:
             result["trials"] = [trial.to_dict() for trial in done.trials]
             result["envelope"] = pack_bits(done.envelope)
