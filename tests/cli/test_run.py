@@ -195,3 +195,20 @@ def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, inte
     else:
         assert attacks == [] and time.monotonic() - start < 200
     assert store.verify() == [] and not list((store.path / "claims").glob("*"))
+
+
+def test_code_beside_a_recipe_is_found(grb, tmp_path, monkeypatch):
+    """A module in the recipe's folder, named as module:Class; worker processes find it too."""
+    (tmp_path / "my_own_attacks_beside.py").write_text(
+        "from grb.attack.injection import FGSM\n\n\nclass Mine(FGSM):\n    pass\n", encoding="utf-8"
+    )
+    (tmp_path / "mine.yaml").write_text(
+        "dataset: synth-tiny\nattacks: [{name: 'my_own_attacks_beside:Mine', steps: 2}]\nmodes: [full]\nrepeats: 1\n"
+        "training: {epochs: 2}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    monkeypatch.chdir("/")
+    done = grb("run", tmp_path / "mine.yaml", "--store", tmp_path / "store", "--workers", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "Mine" in done.stdout

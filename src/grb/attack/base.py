@@ -242,7 +242,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
 
     notes: list[Note] = []
     trials: list[Trial] = []
-    knowledge = context.knowledge if context.model is not None else "none"
+    knowledge = _knowledge(attack, context)
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
     given = AttackContext(
         context.view,
@@ -277,6 +277,12 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         trials=tuple(trials),
         passes=passes,
     )
+
+
+def _knowledge(attack: Attack, context: AttackContext) -> Knowledge:
+    """What the attack knows of the victim: nothing without a model, also if one was given to an attack that asks for none."""
+    needs = context.model is not None and getattr(attack, "needs_model", True)
+    return context.knowledge if needs else "none"
 
 
 def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
@@ -315,7 +321,7 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,
         peak_megabytes=peak_megabytes(),
-        knowledge=context.knowledge if context.model is not None else "none",
+        knowledge=_knowledge(attack, context),
         seed=seed,
         notes=merge_notes([result.notes for result in done.values()]),
         labels=context.labels,

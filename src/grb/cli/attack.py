@@ -123,6 +123,7 @@ def attack(
         options.settings_of(params, "--param"),
         options.settings_of(limits, "--limit"),
     )
+    options.find_code([*attacks, dataset or "", surrogate or ""])
     chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
     submission_only = (
         surrogate is not None and dataset is not None and written is not None

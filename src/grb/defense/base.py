@@ -16,6 +16,7 @@ from grb.model.build import Settings, build
 from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
+from grb.trainer.imbalance import class_weights, selection, weighted_loss
 
 
 class Defense(Protocol):
@@ -63,11 +64,26 @@ class Training:
             patience=self.settings.patience,
             generator=generator,
             on_epoch=self.on_epoch,
+            **self._objective(view),
             **self.options(),
         )
         if isinstance(model, GraphModel):
             model.trained_as = self.settings.model
         return model, result
+
+    def _objective(self, view: View) -> dict[str, Any]:
+        """Another loss and another choice of the best epoch, if the settings ask for them."""
+        weights, metric = self.settings.class_weights, self.settings.metric
+        if weights is None and metric is None:
+            return {}
+        if view.graph.ptr is not None:
+            raise DataError("class_weights and metric are for models of nodes, but the dataset has graphs to classify")
+        found: dict[str, Any] = {}
+        if weights is not None:
+            found["loss"] = weighted_loss(class_weights(weights, view.labels[view.train], view.num_classes))
+        if metric is not None:
+            found["metric"] = selection(metric)
+        return found
 
     def _check_task(self, model: nn.Module, view: View) -> None:
         name, graphs = self.settings.model, view.graph.ptr is not None

@@ -25,6 +25,7 @@ from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.entries import entries
 from grb.errors import DataError, IntegrityError
+from grb.evaluator.baseline import check_majority
 from grb.evaluator.blind import Decisions, Question, check_answers, check_new_process
 from grb.evaluator.measurement import pack_bits
 from grb.evaluator.new_process import NewProcess
@@ -220,6 +221,8 @@ class Worker:
         own = None if job.data.chain else _kept(asked, after, model)
         clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
         flags = self._check(key, model, dataset, asked, after, generator, None if own else (clean[0], clean[2]))
+        if own is not None and dataset.mode in dataset.split.test:
+            flags += check_majority(after, dataset, dataset.test_ids(dataset.mode), dataset.mode)
         found = score(
             model,
             dataset,
