@@ -37,7 +37,7 @@ lint: $(VENV)/.stamp-dev
 
 # a warning is an error: mkdocs.yml says so
 docs: $(VENV)/.stamp-dev
-	$(BIN)/mkdocs build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .

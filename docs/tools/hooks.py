@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mkdocs.structure.files import File, Files
-from pygments.formatters import HtmlFormatter
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,11 +23,10 @@ FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:|data:)([^)#\s]+)(#[^)\s]*)?\)")
 PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".cff": "yaml"}
-SITE_CSS = "site.css"
 
 
 def on_files(files: Files, config: Any) -> Files:
-    made = {"reference/cli.md": cli_pages.page(), SITE_CSS: _style(), **api_pages.pages(ROOT / "src")}
+    made = {"reference/cli.md": cli_pages.page(), **api_pages.pages(ROOT / "src")}
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         made[f"notebooks/{path.stem}.md"] = notebooks.to_markdown(notebooks.read(path))
     for page in list(files.documentation_pages()):
@@ -81,10 +79,3 @@ def _page(path: str) -> str:
     if path.endswith(".md"):
         return text
     return f"# {path}\n\n```{LANGUAGES.get(PurePosixPath(path).suffix, 'text')}\n{text}```\n"
-
-
-def _style() -> str:
-    """Colours of code, light and dark; wide tables scroll."""
-    light = HtmlFormatter(style="default").get_style_defs(".codehilite")
-    dark = HtmlFormatter(style="github-dark").get_style_defs('[data-bs-theme="dark"] .codehilite')
-    return f"{light}\n{dark}\n.codehilite {{ background: none; }}\ntable {{ display: block; overflow-x: auto; }}\n"

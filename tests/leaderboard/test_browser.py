@@ -58,7 +58,7 @@ def open_page(browser: Any) -> Iterator[Open]:
     trouble: list[str] = []
     contexts = []
 
-    def opened(address: str, **options: Any) -> Any:
+    def opened(address: str, *, first_sight: bool = False, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         page = context.new_page()
@@ -70,6 +70,8 @@ def open_page(browser: Any) -> Iterator[Open]:
             "addEventListener('securitypolicyviolation', (event) => console.error('policy ' + event.violatedDirective))"
         )
         page.goto(address)
+        if not first_sight:  # most of these tests are about what a reader opens
+            page.evaluate("() => { filters.open = true; if (!all.checked) all.click(); }")
         return page
 
     yield opened
@@ -110,6 +112,89 @@ def test_the_board_shows_numbers_error_bars_ranks_and_the_papers_values(open_pag
     page.uncheck("#bars")
     assert not page.locator("#board .paper").first.is_visible()
     assert cell.evaluate("cell => getComputedStyle(cell).backgroundImage") == "none"
+
+
+ANSWERS = {
+    "margin": "It leads gcn by",
+    "certainty": "First place is",
+    "attacker": "The attacker may, after the training, add up to 9 nodes",
+    "joining": "grb submit FILE --store STORE",
+}
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_five_answers_and_a_chart_are_seen_without_a_click(open_page, address, boards, size):
+    page = open_page(address, first_sight=True, viewport=dict(zip(("width", "height"), size)))
+    leader, gcn = (boards[0].by_defense["full"][name]["weighted"].mean for name in ("gcn+ln", "gcn"))
+    assert page.inner_text("#headline").startswith(f"gcn+ln keeps {100 * leader:.1f} % under transferred attacks")
+    assert page.inner_text("#headline").endswith(f"to {100 * gcn:.1f} %.")
+    for about, text in ANSWERS.items():
+        assert text in page.inner_text(f"#answers [data-about={about}]")
+    for part in ("#headline", "#chart svg"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= size[1], part
+        assert box["x"] >= 0 and box["x"] + box["width"] <= size[0], part
+
+
+def test_the_chart_shows_the_numbers_of_the_board(open_page, address, boards):
+    page = open_page(address, first_sight=True)
+    told = page.eval_on_selector_all("#chart g title", "all => all.map(each => each.textContent)")
+    for line, name in zip(told, boards[0].defenses):
+        own, clean = boards[0].by_defense["full"][name], boards[0].cell("none", name, "full").score.mean
+        wanted = {"clean": clean, "transferred attacks": own["weighted"].mean, "white-box": own["white_box"].mean}
+        assert line == f"{name}: " + ", ".join(f"{label} {100 * share:.1f} %" for label, share in wanted.items())
+    assert page.text_content("#chart text.reference").startswith("mlp ")
+    assert page.get_attribute("#chart svg", "role") == "img"
+    page.locator("#filters").evaluate("box => { box.open = true; }")
+    page.locator("summary", has_text="defenses").click()
+    page.locator("#pick-defenses label", has_text="gat").locator("input").uncheck()
+    assert page.locator("#chart g").count() == len(boards[0].defenses) - 1
+
+
+def test_the_short_table_comes_first_and_all_attacks_are_a_click_and_a_link_away(open_page, address):
+    page = open_page(address, first_sight=True)
+    assert heads(page) == ["defense", "rank", "clean", "weighted", "worst graph", "white-box", "measured by"]
+    assert page.locator("#board-scroll").evaluate("box => box.scrollWidth <= box.clientWidth")
+    page.check("#all")
+    assert {"fgsm", "tdgia", "rnd"} <= set(heads(page))
+    again = open_page(page.url, first_sight=True)
+    assert {"fgsm", "tdgia", "rnd"} <= set(heads(again)) and again.is_checked("#all")
+
+
+def test_the_best_value_of_every_column_is_marked(open_page, address):
+    page = open_page(address)
+    for label in ("weighted", "fgsm", "none"):
+        place = heads(page).index(label)
+        marked = page.eval_on_selector_all(
+            f"#board tbody tr td:nth-child({place + 1}) b.best", "all => all.map(each => each.innerText)"
+        )
+        numbers = [float(text.split()[0]) for text in column(page, place)]
+        assert marked and {float(text) for text in marked} == {max(numbers)}
+
+
+@pytest.mark.parametrize("width", [360, 768, 1024, 1280, 1920])
+def test_no_width_makes_the_page_scroll_sideways(open_page, address, width):
+    page = open_page(address, first_sight=True, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.check("#all")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_printed_page_has_the_table_and_no_controls(open_page, address):
+    page = open_page(address, first_sight=True)
+    page.emulate_media(media="print")
+    assert page.locator("#board tbody tr").first.is_visible() and page.locator("#headline").is_visible()
+    assert not page.locator("#controls").is_visible() and not page.locator("#csv").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("tab", ["board", "attacks", "taxonomy", "about"])
+def test_axe_finds_no_violation(open_page, address, scheme, tab):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    # the page's own policy refuses every script but its own, axe among them
+    page = open_page(f"{address}#tab={tab}", first_sight=True, color_scheme=scheme, bypass_csp=True)
+    found = axe.Axe().run(page)
+    assert [(each["id"], each["nodes"][0]["html"][:120]) for each in found.response["violations"]] == []
 
 
 def test_warnings_are_seen_above_the_board_and_at_the_row(open_page, address):
@@ -345,6 +430,7 @@ def test_heads_stay_in_sight_while_a_long_table_scrolls(open_page, tmp_path):
     )
     page = open_page(path.as_uri())
     box = page.locator("#board-scroll")
+    box.scroll_into_view_if_needed()
     box.evaluate("box => { box.scrollTop = 400; }")
     head = page.locator("#board thead th").first.bounding_box()
     assert abs(head["y"] - box.bounding_box()["y"]) < 3

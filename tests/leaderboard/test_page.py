@@ -259,6 +259,9 @@ def test_the_index_says_what_to_know_before_reading_on():
     text = build_index([Board.from_dict(plain)], ["a.html"], title=HOSTILE[1])
     assert "incomplete: 3 of 7 measurements" in text and "synthetic data" in text and "1 warning" in text
     assert "<script" not in text and "<img" not in text
+    assert "gcn+ln keeps" in text and "grb submit FILE --check" in text
+    weighted = 100 * board.by_defense["full"]["gcn+ln"]["weighted"].mean
+    assert f"weighted {weighted:.1f} %" in text
 
 
 def test_a_site_is_not_written_into_a_file(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 from grb.evaluator.board import Board, Cell, Estimate
 from grb.evaluator.claims import Claim
 from grb.leaderboard import table
+from grb.leaderboard.headline import answers
 from grb.leaderboard.text import MESSAGE_LENGTH, distinct, rounded, safe_link, sanitize, sanitize_nested
 from grb.leaderboard.vouching import Vouching, claims_by_cell, measured_by, place_of
 
@@ -32,6 +33,8 @@ ATTACK = (
     "trials",
 )
 OWN = ("score", "repeat")
+# summaries that the chart of the page shows beside the clean graph
+POINTS = ("weighted", "worst_case", "white_box")
 
 
 def page_data(board: Board) -> dict[str, Any]:
@@ -85,7 +88,15 @@ def page_data(board: Board) -> dict[str, Any]:
         "flags": [_flag(flag, board) for flag in board.flags[:200]],
         "cells": cells,
         **{name: pool.items for name, pool in pools.items()},
+        "answers": [
+            {name: sanitize(text, MESSAGE_LENGTH) for name, text in answers(board, difficulty).to_dict().items()}
+            for difficulty in board.difficulties
+        ],
         "summaries": list(summaries.values()),
+        "lead": [place for place, name in enumerate(summaries) if table.leads(name, board)],
+        "points": {
+            name: place for place, name in enumerate(summaries) if name in POINTS or name.startswith("certified")
+        },
         "byDefense": [
             [_summary(board.by_defense.get(difficulty, {}).get(name), summaries) for name in board.defenses]
             for difficulty in board.difficulties

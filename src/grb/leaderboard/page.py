@@ -39,7 +39,7 @@ def build_page(
         raise DataError("a page needs at least one board; run a recipe first")
     whole = [board if isinstance(board, Board) else Board.from_dict(board) for board in boards]
     style = asset("page.css") + "\n" + palette.rules()
-    script = asset("page.js")
+    script = asset("chart.js") + "\n" + asset("page.js")
     from markupsafe import Markup
 
     return render(

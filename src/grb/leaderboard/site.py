@@ -12,10 +12,10 @@ from grb.atomic import write_atomic
 from grb.errors import DataError
 from grb.evaluator.board import Board
 from grb.leaderboard import export, palette, table
+from grb.leaderboard.headline import answers
+from grb.leaderboard.mini_chart import ROW_HEIGHT, WIDTH, mini_chart
 from grb.leaderboard.page import TITLE, asset, build_page, render, source_hash
-from grb.leaderboard.text import sanitize, slug
-
-HEADERS = ("board", "dataset", "scenario", "defenses", "attacks", "most robust", "remarks")
+from grb.leaderboard.text import MESSAGE_LENGTH, sanitize, slug
 
 
 def write_site(
@@ -53,7 +53,7 @@ def file_names(boards: Sequence[Board]) -> list[str]:
 
 
 def build_index(boards: Sequence[Board], files: Sequence[str], *, title: str = TITLE, taxonomy: bool = False) -> str:
-    """The index as text: every board with its best three, and what to know before reading on."""
+    """The index as text: a card for every board with its headline, a small chart and remarks, the rules, how to submit."""
     from markupsafe import Markup
 
     style = asset("page.css") + "\n" + palette.rules()
@@ -63,14 +63,15 @@ def build_index(boards: Sequence[Board], files: Sequence[str], *, title: str = T
         version=__version__,
         style=Markup(style),
         style_hash=source_hash(style),
-        headers=HEADERS,
+        width=WIDTH,
         boards=[_line(board, file) for board, file in zip(boards, files, strict=True)],
         taxonomy=taxonomy,
     )
 
 
 def _line(board: Board, file: str) -> dict[str, Any]:
-    rows = table.summary_table(board).rows[:3]
+    chart = mini_chart(board)
+    sentences = answers(board, board.difficulties[-1])
     measured, planned = board.meta.get("measured"), board.meta.get("planned")
     short = isinstance(measured, int) and isinstance(planned, int) and measured < planned
     return {
@@ -80,7 +81,11 @@ def _line(board: Board, file: str) -> dict[str, Any]:
         "scenario": sanitize(board.scenario),
         "defenses": len(board.defenses),
         "attacks": len([name for name in board.attacks if name != table.CLEAN]),
-        "best": [f"{rank}. {name}: {score} ({table.SUMMARIES[board.rank_by]})" for name, rank, score, *_ in rows],
+        "headline": sanitize(sentences.winner, MESSAGE_LENGTH),
+        "certainty": sanitize(sentences.certainty, MESSAGE_LENGTH),
+        "attacker": sanitize(sentences.attacker, MESSAGE_LENGTH),
+        "chart": chart,
+        "height": ROW_HEIGHT * len(chart),
         "synthetic": bool(board.meta.get("synthetic")),
         "incomplete": f"{measured} of {planned} measurements" if short else "",
         "flags": len(board.flags),

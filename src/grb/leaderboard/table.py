@@ -166,6 +166,15 @@ def summaries_of(board: Board) -> dict[str, str]:
     return {name: SUMMARIES[name] for name in ordered if name in held or name == board.rank_by}
 
 
+def leads(summary: str, board: Board) -> bool:
+    """Whether a summary stands in the short table of the page: what ranks, and what bounds it from both sides."""
+    measured = {name for own in board.by_defense.values() for values in own.values() for name in values}
+    wanted = (
+        {"worst_case", "clean", "weighted"} if "worst_case" in measured else {"weighted", "white_box", "worst_graph"}
+    )
+    return summary in wanted or summary.startswith("certified")
+
+
 def heading(board: Board, difficulty: str) -> str:
     """Title and difficulty of a board, and that its data is made up where it is."""
     title = sanitize(board.meta.get("title") or f"{board.scenario} on {board.dataset}", 120)

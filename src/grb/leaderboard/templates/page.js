@@ -15,7 +15,7 @@
   const [MEAN, STD, LOW, HIGH, RUNS] = [0, 1, 2, 3, 4];
 
   const $ = (id) => document.getElementById(id);
-  const state = { board: 0, mode: 0, metric: "accuracy", query: "", sort: { key: "s0", down: true }, tab: "board" };
+  const state = { board: 0, mode: 0, metric: "accuracy", query: "", sort: { key: "s0", down: true }, tab: "board", all: false };
   const hidden = boards.map(() => ({ defenses: new Set(), attacks: new Set() }));
   const indexes = boards.map(() => null);
   let rows = [];
@@ -78,20 +78,28 @@
   // the board
 
   function columnsOf(board, at) {
-    const shown = [
-      { key: "name", label: "defense", kind: "name" },
-      { key: "rank", label: "rank", kind: "rank" },
-      { key: "s0", label: board.summaries[0], kind: "sum", place: 0 },
-    ];
+    const shown = [{ key: "name", label: "defense", kind: "name" }, { key: "rank", label: "rank", kind: "rank" }];
+    const sum = (place) => ({ key: "s" + place, label: board.summaries[place], kind: "sum", place });
+    const measured = (place) => board.byDefense[state.mode].some((own) => own[place]);
+    if (!state.all) {
+      const clean = board.summaries.indexOf("clean");
+      if (clean >= 0 && measured(clean)) shown.push(sum(clean));
+      else if (board.clean >= 0) shown.push({ key: "a" + board.clean, label: "clean", kind: "heat", attack: board.clean, white: 0, cost: null });
+      board.lead.forEach((place) => { if (place !== clean && (!place || measured(place))) shown.push(sum(place)); });
+      return shown.concat(vouched(board));
+    }
+    shown.push(sum(0));
     board.attacks.forEach((label, attack) => {
       if (!hidden[at].attacks.has(label)) shown.push({ key: "a" + attack, label, kind: "heat", attack, white: 0, cost: board.cost[state.mode][attack] });
     });
     board.whiteBox.forEach((label, attack) => {
       if (!hidden[at].attacks.has(label + " (white-box)")) shown.push({ key: "w" + attack, label, note: "white-box", kind: "heat", attack, white: 1, cost: board.whiteCost[state.mode][attack] });
     });
-    board.summaries.forEach((label, place) => {
-      if (place && board.byDefense[state.mode].some((own) => own[place])) shown.push({ key: "s" + place, label, kind: "sum", place });
-    });
+    board.summaries.forEach((_, place) => { if (place && measured(place)) shown.push(sum(place)); });
+    return shown.concat(vouched(board));
+  }
+  function vouched(board) {
+    const shown = [];
     if (board.claims.defenses[state.mode].some(Boolean)) {
       shown.push({ key: "claimed", label: "claimed", kind: "claim", place: 0 }, { key: "found", label: "re-evaluated", kind: "claim", place: 1 });
     }
@@ -114,6 +122,14 @@
       ? board.byDefense[state.mode][defense][column.place]
       : valueOf(board, cellAt(state.board, column.attack, defense, state.mode, column.white), state.metric);
     return value ? value[MEAN] : null;
+  }
+
+  // the best value of a column, which is marked as in the paper; none where better and worse mean nothing
+  function bestOf(board, column) {
+    if (!["sum", "heat"].includes(column.kind) || (column.kind === "heat" && state.metric === "difference")) return null;
+    const values = board.defenses.map((_, defense) => sortValue(board, column, defense)).filter((value) => value !== null);
+    const least = column.kind === "heat" && state.metric !== "accuracy";
+    return values.length > 1 ? (least ? Math.min(...values) : Math.max(...values)) : null;
   }
 
   function domainOf(board) {
@@ -168,7 +184,7 @@
     const printed = paperOf(board, cell, state.metric);
     const paper = printed === null ? null : el("small", { class: "paper" }, "paper " + fixed(printed));
     const made = el("td", { class: "heat " + look(domain, value[MEAN]), role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" },
-      el("b", null, show(value[MEAN])), " " + spread(value), paper);
+      el("b", { class: column.best === value[MEAN] ? "best" : null }, show(value[MEAN])), " " + spread(value), paper);
     bar(made, domain, value);
     made.record = () => showCell(board, column, defense, cell);
     return made;
@@ -177,7 +193,7 @@
     const value = board.byDefense[state.mode][defense][column.place];
     if (!value) return el("td", { class: "none", role: "gridcell", tabindex: "-1", "aria-label": "not measured" }, "\u2013");
     const made = el("td", { class: "sum", role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog" },
-      el("b", null, fixed(value[MEAN])), " " + spread(value));
+      el("b", { class: column.best === value[MEAN] ? "best" : null }, fixed(value[MEAN])), " " + spread(value));
     bar(made, sums, value);
     made.record = () => showMethod(board, defense);
     return made;
@@ -232,7 +248,7 @@
   }
 
   function footOf(board) {
-    const lines = STRENGTHS.map((label, place) => ["attack's " + label, (attack) => {
+    const lines = (state.all ? STRENGTHS : []).map((label, place) => ["attack's " + label, (attack) => {
       const value = board.byAttack[state.mode][attack][place];
       return value ? fixed(value[MEAN]) + " " + spread(value) : "\u2013";
     }]);
@@ -249,13 +265,17 @@
     state.mode = Math.min(state.mode, board.modes.length - 1);
     columns = columnsOf(board, state.board);
     if (!columns.some((column) => column.key === state.sort.key)) state.sort = { key: "s0", down: true };
+    for (const column of columns) column.best = bestOf(board, column);
     const domain = domainOf(board);
     const sums = sumDomain(board);
     rows = board.defenses.map((_, defense) => rowOf(board, defense, domain, sums));
     const table = $("board");
+    table.classList.toggle("short", !state.all);
     table.replaceChildren(headOf(board), el("tbody", { role: "rowgroup" }), footOf(board));
     $("board-title").replaceChildren(name(board.title + ", " + board.modes[state.mode]));
     drawFacts(board);
+    drawAnswers(board);
+    drawChart(board);
     drawFlags(board);
     drawLegend(domain);
     drawAttacks(board);
@@ -275,6 +295,41 @@
     if (meta.planned && meta.measured < meta.planned) {
       line.append(" ", el("span", { class: "badge" }, "incomplete: " + meta.measured + " of " + meta.planned + " measurements"));
     }
+  }
+  // commands stand between backticks
+  const coded = (text) => text.split("`").map((part, place) => (place % 2 ? el("code", null, part) : name(part)));
+  // who wins, by how much, how sure that is, what the attacker may do, how to join
+  function drawAnswers(board) {
+    const { winner, ...others } = board.answers[state.mode];
+    $("headline").replaceChildren(name(winner));
+    $("answers").replaceChildren(...Object.entries(others).filter(([, text]) => text).map(([about, text]) => el("li", { "data-about": about }, ...coded(text))));
+  }
+  function pointsOf(board, defense) {
+    const points = {};
+    const clean = board.clean < 0 ? null : cellAt(state.board, board.clean, defense, state.mode, 0);
+    if (clean) points.clean = clean[ACCURACY][MEAN];
+    for (const [label, place] of Object.entries(board.points)) {
+      const value = board.byDefense[state.mode][defense][place];
+      const kind = label.startsWith("certified") ? "certified" : label;
+      if (value && points[kind] === undefined) points[kind] = value[MEAN];
+    }
+    if (points.worst_case !== undefined) delete points.white_box;
+    return points;
+  }
+  function drawChart(board) {
+    const box = $("chart");
+    const off = hidden[state.board].defenses;
+    const at = (defense) => { const value = board.byDefense[state.mode][defense][0]; return value ? value[MEAN] : -1; };
+    const order = board.defenses.map((_, defense) => defense).filter((defense) => !off.has(board.defenses[defense])).sort((one, other) => at(other) - at(one) || one - other);
+    const list = order.map((defense) => ({ name: board.defenses[defense], points: pointsOf(board, defense) }));
+    const floor = board.defenses.indexOf("mlp");
+    const share = floor < 0 ? undefined : pointsOf(board, floor).clean;
+    const wide = Math.max(280, Math.min(640, box.clientWidth || 560));
+    const made = drawDumbbells(list, wide, share === undefined ? null : { name: "mlp", share });
+    if (!made) { box.replaceChildren(); return; }
+    const caption = el("figcaption", null, ...made.legend.map(([kind, sign, text]) => el("span", null, el("span", { class: "sign " + kind, "aria-hidden": "true" }, sign), " " + text)));
+    if (made.left) caption.append(el("span", null, "the first " + (list.length - made.left) + " of " + list.length));
+    box.replaceChildren(caption, made.chart);
   }
   function drawFlags(board) {
     const box = $("flags");
@@ -635,7 +690,7 @@
       radio.addEventListener("change", () => { state.mode = at; draw(); say(mode + " difficulty"); });
       return el("label", null, radio, el("span", null, mode));
     }));
-    pickers("pick-defenses", board.defenses, hidden[state.board].defenses, filter);
+    pickers("pick-defenses", board.defenses, hidden[state.board].defenses, () => { filter(); drawChart(board); });
     pickers("pick-attacks", [...board.attacks, ...board.whiteBox.map((label) => label + " (white-box)")], hidden[state.board].attacks, draw);
   }
   function pickers(id, labels, off, apply) {
@@ -690,7 +745,7 @@
     try { localStorage.setItem("grb-theme", wanted); } catch { /* private windows have no storage */ }
   }
   function remember() {
-    const view = new URLSearchParams({ board: state.board, mode: state.mode, metric: state.metric, sort: state.sort.key + (state.sort.down ? "-" : "+"), tab: state.tab });
+    const view = new URLSearchParams({ ...(state.all ? { columns: "all" } : {}), board: state.board, mode: state.mode, metric: state.metric, sort: state.sort.key + (state.sort.down ? "-" : "+"), tab: state.tab });
     if (state.query) view.set("q", state.query);
     try { history.replaceState(null, "", "#" + view); } catch { /* some viewers do not allow it */ }
   }
@@ -706,6 +761,7 @@
     const sort = /^([a-z]+\d*)([-+ ])$/.exec(view.get("sort") || "");
     if (sort) state.sort = { key: sort[1], down: sort[2] === "-" };
     state.query = (view.get("q") || "").slice(0, 80);
+    state.all = view.get("columns") === "all";
     const wanted = "tab-" + view.get("tab");
     if ([...$("tabs").children].some((button) => button.id === wanted)) state.tab = view.get("tab");
   }
@@ -716,6 +772,9 @@
     $("scenario").addEventListener("change", (event) => choose(find((each) => each.dataset === boards[state.board].dataset && each.scenario === event.target.value)));
     $("study").addEventListener("change", (event) => choose(Number(event.target.value)));
     $("metric").addEventListener("change", (event) => { state.metric = event.target.value; draw(); });
+    $("all").checked = state.all;
+    $("all").addEventListener("change", (event) => { state.all = event.target.checked; draw(); });
+    $("filters").open = Boolean(state.query);
     $("search").value = state.query;
     $("search").addEventListener("input", (event) => { state.query = event.target.value; say(filter() + " defenses shown"); remember(); });
     $("paper").addEventListener("change", (event) => $("board").classList.toggle("hide-paper", !event.target.checked));
@@ -756,6 +815,9 @@
     draw();
     drawControls();
     tab(state.tab, false);
+    drawChart(boards[state.board]);  // it knows its width now
+    let waiting = 0;
+    addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => drawChart(boards[state.board]), 100); });
   }
   start();
 })();

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grb.evaluator.board import Run, board_from_runs
+from grb.leaderboard.headline import answers
+from made_boards import HOSTILE, made_board
+
+THREAT = {"kind": "injection", "nodes": 60, "edges_per_node": 20, "feature_range": [-0.94, 0.94]}
+
+
+def board(scores, *, victims=1, battery=False, threat=THREAT):
+    """Defense to (clean, score under fgsm of every repeat, worst case)."""
+    rows = []
+    for defense, (clean, attacked, worst) in scores.items():
+        for victim in range(victims):
+            common = {"defense": defense, "difficulty": "full", "victim": victim, "changed": 0.0}
+            rows.append(Run("none", repeat=0, score=clean, knowledge="none", **common))
+            for repeat, value in enumerate(attacked):
+                metadata = {"attack": f"fgsm {repeat}", "threat": threat}
+                rows.append(Run("fgsm", repeat=repeat, score=value, metadata=metadata, **common))
+            if battery:
+                own = {"attack": f"auto {victim}", "threat": threat}
+                rows.append(
+                    Run("auto", repeat=0, score=worst, knowledge="white-box", metadata=own, battery="auto 1", **common)
+                )
+    meta = {"victims": victims}
+    return board_from_runs(rows, dataset="grb-cora", scenario="injection", difficulties=["full"], meta=meta)
+
+
+def test_the_winner_its_worst_case_and_what_becomes_of_an_undefended_model():
+    scores = {"r-gcn+at": (0.86, (0.8, 0.8), 0.5), "gcn": (0.85, (0.4, 0.4), 0.1), "gat": (0.84, (0.3, 0.3), 0.2)}
+    found = answers(board(scores, battery=True), "full")
+    assert found.winner.startswith("r-gcn+at keeps ")
+    assert "under transferred attacks and 50.0 % in the worst case on grb-cora" in found.winner
+    assert found.winner.endswith("gcn falls from 85.0 to 10.0 %.")
+    assert found.margin == "It leads gat by 30.0 points in the worst case."
+
+
+def test_a_baseline_that_nothing_harms_stays_and_the_leader_is_not_compared_with_itself():
+    found = answers(board({"gcn": (0.85, (0.8, 0.8), 0.8), "mlp": (0.64, (0.64, 0.64), 0.64)}), "full")
+    assert found.winner.endswith("on grb-cora; mlp stays at 64.0 %.")
+
+
+def test_first_place_is_claimed_only_if_the_intervals_allow_it():
+    apart = answers(board({"a": (0.9, (0.8, 0.81), 0), "b": (0.5, (0.4, 0.41), 0)}), "full")
+    assert apart.certainty.startswith("First place is certain at 95 %") and "trained once" in apart.certainty
+    close = answers(board({"a": (0.9, (0.9, 0.7), 0), "b": (0.9, (0.75, 0.8), 0)}), "full")
+    assert close.certainty.startswith("First place is open: the 95 % interval of b reaches it")
+    single = answers(board({"a": (0.9, (0.9,), 0), "b": (0.5, (0.4,), 0)}), "full")
+    assert single.certainty.startswith("First place is open")
+    several = answers(board({"a": (0.9, (0.8, 0.81), 0), "b": (0.5, (0.4, 0.41), 0)}, victims=3), "full")
+    assert "over 3 trainings" in several.certainty and "trained once" not in several.certainty
+
+
+@pytest.mark.parametrize(
+    ("threat", "allowed"),
+    [
+        (THREAT, "add up to 60 nodes with up to 20 edges each"),
+        ({"kind": "modification", "edge_ratio": 0.05}, "add or drop up to 5 % of the edges"),
+        ({"kind": "modification", "edges": 7, "allow": ["drop"]}, "drop up to 7 edges"),
+        (
+            {"kind": "modification", "edges": 7, "feature_nodes": 3},
+            "7 edges and change the features of up to 3 nodes",
+        ),
+    ],
+)
+def test_what_the_attacker_may_do(threat, allowed):
+    assert allowed in answers(board({"a": (0.9, (0.8,), 0)}, threat=threat), "full").attacker
+
+
+def test_equal_defenses_are_called_equal():
+    assert "are equal" in answers(board({"a": (0.9, (0.8,), 0), "b": (0.9, (0.8,), 0)}), "full").margin
+
+
+def test_hostile_names_make_short_sentences_without_markup():
+    found = answers(made_board(HOSTILE), "full")
+    for text in found.to_dict().values():
+        assert len(text) < 600 and "\u202e" not in text
+
+
+def test_a_board_without_ranks_claims_nothing():
+    made = made_board()
+    bare = replace(made, ranks={})
+    assert answers(bare, "full").winner == "No defense on made-up is ranked yet."
+    assert answers(bare, "full").certainty == "Nothing can be claimed."
