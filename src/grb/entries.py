@@ -124,6 +124,10 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "reddit-rebuilt": Entry(
             _GRB, "public source of grb-reddit under our own split; not GRB's files", group="nodes"
         ),
+        **{
+            f"{name}-fresh": Entry(_GRB, f"{name} with whole communities cut off as the test graph", group="nodes")
+            for name in ("synth-cora", "grb-cora", "grb-citeseer", "grb-flickr")
+        },
         **{name: Entry(_GRB, summary, group="graphs") for name, summary in _GRAPHS.items()},
         **{name: Entry(_GRB, summary, group="nodes") for name, summary in _NODES.items()},
     },

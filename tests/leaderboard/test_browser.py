@@ -161,6 +161,38 @@ def test_the_short_table_comes_first_and_all_attacks_are_a_click_and_a_link_away
     assert {"fgsm", "tdgia", "rnd"} <= set(heads(again)) and again.is_checked("#all")
 
 
+def test_every_number_of_the_table_is_that_of_the_json_export(open_page, address, boards):
+    held = {(each["dataset"], each["scenario"]): each for each in json.loads(export.to_json(boards))["boards"]}
+    board = held["alpha", "injection"]
+    cells = {
+        (each["attack"], each["defense"], each["difficulty"], each["knowledge"] == "white-box"): each["score"]["mean"]
+        for each in board["cells"]
+    }
+    page = open_page(address)
+    summaries = {
+        "3-min": "three_min",
+        "white-box": "white_box",
+        "worst graph": "worst_graph",
+        "worst node": "worst_node",
+    }
+    seen = 0
+    for difficulty in board["difficulties"]:
+        page.get_by_label(difficulty, exact=True).check()
+        keys = page.eval_on_selector_all("#board thead th", "all => all.map(each => each.dataset.key)")
+        names = [text.split()[0] for text in column(page, 0)]
+        for place, (label, kind) in enumerate(zip(heads(page), keys, strict=True)):
+            for name, text in zip(names, column(page, place), strict=True):
+                if kind[0] == "s" and kind != "signer":
+                    wanted = board["by_defense"][difficulty][name][summaries.get(label, label)]["mean"]
+                elif kind[0] in "aw" and kind[1:].isdigit():
+                    wanted = cells[label, name, difficulty, kind[0] == "w"]
+                else:
+                    continue
+                assert float(text.split()[0]) == pytest.approx(100 * wanted, abs=0.051)
+                seen += 1
+    assert seen == 4 * 4 * (5 + 6)
+
+
 def test_the_best_value_of_every_column_is_marked(open_page, address):
     page = open_page(address)
     for label in ("weighted", "fgsm", "none"):

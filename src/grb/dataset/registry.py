@@ -22,7 +22,9 @@ Splitting = Literal["predefined", "folds", "random"]
 Difficulty = Literal["easy", "medium", "hard", "full"]
 DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard", "full")
 FILES = ("adj.npz", "features.npz", "labels.npz", "index.npz")
-EMBEDDED = ("synth-cora", "synth-tiny", "synth-graphs")
+EMBEDDED = ("synth-cora", "synth-tiny", "synth-graphs", "synth-cora-fresh")
+# datasets whose test nodes are a graph of their own, and what they are cut from
+FRESH = {f"{name}-fresh": name for name in ("synth-cora", "grb-cora", "grb-citeseer", "grb-flickr")}
 REBUILT = {"flickr-rebuilt": "flickr", "reddit-rebuilt": "reddit"}
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
@@ -246,6 +248,7 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Co
         files: Files that the directory of a GRB dataset must have.
     """
     name = canonical("dataset", name)
+    name = FRESH.get(name, name)
     searched = roots(data_dir)
     if name in SOURCES:
         places = [_raw_place(root, SOURCES[name]) for root in searched]

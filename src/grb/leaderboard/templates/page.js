@@ -232,6 +232,7 @@
       if (column.kind === "signer") return signerCell(board, defense);
       return column.kind === "sum" ? sumCell(board, column, defense, sums) : heatCell(board, column, defense, domain);
     });
+    cells.forEach((cell, place) => { cell.dataset.label = columns[place].label; });
     return { defense, element: el("tr", { role: "row" }, ...cells) };
   }
 
