@@ -33,7 +33,11 @@ def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> P
     from safetensors.torch import save
 
     if not isinstance(model, GraphModel):
-        raise DataError(f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved")
+        raise DataError(
+            f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved whole, of others "
+            "grb.trainer.save_weights(module, path) writes the weights, and `grb audit package.module:function --weights FILE` "
+            "uses them"
+        )
     if ":" not in model.name:
         canonical("model", model.name)  # what has no name cannot be loaded again
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
@@ -93,6 +97,37 @@ def load_model_with_meta(
     model.load_state_dict(tensors, assign=True)
     model.trained_as = spec.get("trained_as")
     return model.eval(), spec["meta"]
+
+
+def save_weights(module: nn.Module, path: str | os.PathLike[str]) -> Path:
+    """Write the weights of any module as safetensors, whole or not at all; the code that makes it is not in the file."""
+    from safetensors.torch import save
+
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in module.state_dict().items()}
+    return write_atomic(path, save(tensors))
+
+
+def load_weights(module: nn.Module, path: str | os.PathLike[str]) -> None:
+    """Give a module the weights of a safetensors file; names, shapes and NaN are checked, a pickle is never read."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"no file of weights {path}; safetensors.torch.save_file(module.state_dict(), path) writes one")
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise DataError(
+            f"{path} is not a safetensors file ({str(error)[:100]}); pickled weights (.pt, .pth) are never loaded: write them "
+            "again with safetensors.torch.save_file(module.state_dict(), path)"
+        ) from None
+    found = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    _check_shapes(path, found, {name: list(tensor.shape) for name, tensor in module.state_dict().items()})
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise DataError(f"weight '{name}' of {path} holds NaN or infinite values")
+    module.load_state_dict(tensors)
 
 
 def _read_spec(path: Path, metadata: dict[str, str] | None, trusted: str | None) -> dict[str, Any]:
