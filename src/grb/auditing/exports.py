@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
-from grb.auditing.report import AuditReport
 from grb.leaderboard.text import sanitize
 
 HOME = "https://pypi.org/project/graph-robustness-benchmark/"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def to_model_index(report: AuditReport) -> str:
+def to_model_index(values: Mapping[str, Any]) -> str:
     """YAML for the head of a model card on the Hugging Face Hub: clean and worst-case values as metrics."""
     import yaml
 
-    values = report.to_dict()
     name = sanitize(values["model"]["name"], 200)
     data = {"type": sanitize(values["dataset"]["name"], 200), "name": sanitize(values["dataset"]["name"], 200)}
     task = {"type": "node-classification", "name": "Node classification"}
@@ -32,9 +31,8 @@ def to_model_index(report: AuditReport) -> str:
     return str(yaml.safe_dump({"model-index": index}, sort_keys=False, allow_unicode=True))
 
 
-def to_sarif(report: AuditReport) -> str:
+def to_sarif(values: Mapping[str, Any]) -> str:
     """SARIF 2.1.0, which code-scanning services show: a result for every breaking point and every flag."""
-    values = report.to_dict()
     rules = {"breaking-point": "The leading metric falls below its threshold within the budgets that were tried."}
     results: list[dict[str, Any]] = []
     model = sanitize(values["model"]["name"], 200)
@@ -66,9 +64,8 @@ def _result(rule: str, level: str, text: str, model: str) -> dict[str, Any]:
     }
 
 
-def to_cyclonedx(report: AuditReport) -> str:
+def to_cyclonedx(values: Mapping[str, Any]) -> str:
     """A CycloneDX 1.6 bill of materials with one component, the model, and its ``modelCard``."""
-    values = report.to_dict()
     name = sanitize(values["model"]["name"], 200)
     metrics = [
         {"type": f"clean {key}", "value": f"{value:.6f}"} for key, value in values["clean"]["values"].items()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grb.auditing.report import AuditReport
 from grb.leaderboard.text import sanitize
 
 
-def to_markdown(report: AuditReport) -> str:
+def to_markdown(values: Mapping[str, Any]) -> str:
     """The report as text; names are escaped, so that they are neither markup nor links."""
-    values = report.to_dict()
     metric, clean = values["metric"]["name"], values["clean"]
     data = values["dataset"]
     lines = [f"# Audit of {_text(values['model']['name'])}", "", f"**{_text(values['headline'])}**", ""]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from grb.auditing.report import AuditReport
 from grb.auditing.svg import budget_curve
 from grb.leaderboard.page import source_hash
 from grb.leaderboard.text import sanitize
@@ -15,11 +15,10 @@ from grb.leaderboard.text import sanitize
 SHADES = 5
 
 
-def to_html(report: AuditReport) -> str:
+def to_html(values: Mapping[str, Any]) -> str:
     """The page as text; the same report gives the same bytes."""
     from markupsafe import Markup
 
-    values = report.to_dict()
     style = _asset("audit.css")
     metric = values["metric"]
     mlp = values["clean"]["baselines"]["mlp"].get(metric["name"])
@@ -32,7 +31,7 @@ def to_html(report: AuditReport) -> str:
     page = _environment().get_template("audit.html.j2")
     return str(
         page.render(
-            report=_clean(values),
+            report=_clean(dict(values)),
             title=f"Audit of {sanitize(values['model']['name'], 120)}",
             style=Markup(style),
             style_hash=source_hash(style),

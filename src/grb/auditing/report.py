@@ -100,14 +100,14 @@ class AuditReport:
         made = {
             "html": page.to_html,
             "markdown": markdown.to_markdown,
-            "json": lambda report: json.dumps(report.to_dict(), indent=2, sort_keys=False, allow_nan=False) + "\n",
+            "json": lambda values: json.dumps(values, indent=2, sort_keys=False, allow_nan=False) + "\n",
             "model-index": exports.to_model_index,
             "sarif": exports.to_sarif,
             "cyclonedx": exports.to_cyclonedx,
         }
         if kind not in made:
             raise UnknownName("format of a report", kind, FORMATS, advice=f"Allowed: {', '.join(FORMATS)}.")
-        return made[kind](self)
+        return made[kind](self.to_dict())
 
     def save(self, path: str | os.PathLike[str], kind: str | None = None) -> Path:
         """Write the report, whole or not at all; its ending says the format: .html, .md, .json, .sarif, .yaml, .cdx.json."""

@@ -163,7 +163,7 @@ def _check(
             or any(isinstance(b, bool) or not isinstance(b, int) or b < 1 for b in listed)
         ):
             raise DataError(
-                f"budgets of {scenario} are {listed!r}, but whole numbers of at least 1 are needed, as in [1, 2, 4]"
+                f"budgets of {scenario} are {listed!r}, but whole numbers from 1 on are needed, as in [1, 2, 4]"
             )
     for scenario, threat in (threats or {}).items():
         if isinstance(threat, Injection) != (scenario == "injection"):

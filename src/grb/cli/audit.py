@@ -235,6 +235,7 @@ def _budgets(given: Sequence[str]) -> dict[str, list[int]]:
 
 def _show(report: AuditReport) -> None:
     values = report.to_dict()
+    typer.echo(f"{report.headline}\n")
     metric, clean = values["metric"]["name"], values["clean"]
     rows = [
         [
@@ -254,19 +255,14 @@ def _show(report: AuditReport) -> None:
             [point["budget"], f"{point['value']:.3f}", f"{point['low']:.3f} to {point['high']:.3f}", point["attack"]]
             for point in each["points"]
         ]
-        output.table(
-            each["scenario"],
-            [each["unit"], metric, "95 % interval", "found by"],
-            listed,
-            numbers=[each["unit"], metric],
-        )
+        header = [each["unit"], metric, "95 % interval", "found by"]
+        output.table(each["scenario"], header, listed, numbers=header[:2])
         first = ", ".join(str(row["node"]) for row in each["vulnerable"][:8])
         if first:
             output.echo(f"nodes that fall first: {first}")
     for flag in values["flags"]:
         output.echo(f"warning: {flag['name']}: {flag['message']}")
     output.echo(f"not tested: {'; '.join(values['not_tested'])}")
-    output.echo(report.headline)
 
 
 def _number(value: float | None) -> str:
