@@ -107,9 +107,9 @@ def brute_force(dataset: Dataset, budget: int) -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_breaking_points_are_within_one_step_of_brute_force(seed: int) -> None:
     dataset = small(seed)
-    exact = [brute_force(dataset, budget) for budget in range(3)]
-    threshold = 0.5 * exact[0] + 0.01
-    best = next((budget for budget, value in enumerate(exact) if value < threshold), 3)
+    exact = [brute_force(dataset, budget) for budget in range(4)]
+    threshold = 0.75 * exact[0] + 0.06
+    best = next((budget for budget, value in enumerate(exact) if value < threshold), None)
     options = {
         "scenarios": ["modification"],
         "surrogates": (),
@@ -119,6 +119,7 @@ def test_breaking_points_are_within_one_step_of_brute_force(seed: int) -> None:
     }
     report = grb.audit(Vote(), dataset, budgets={"modification": [1, 2, 3]}, below=threshold, **options)
     found = report.values["scenarios"][0]["breaking_point"]["budget"]
-    assert found is not None and best <= found <= best + 1
+    # beyond the largest budget is one step more
+    assert (4 if best is None else best) <= (4 if found is None else found) <= (4 if best is None else best + 1)
     points = {point["budget"]: point["value"] for point in report.values["scenarios"][0]["points"]}
     assert points[1] >= exact[1] - 1e-6 and points[2] >= exact[2] - 1e-6  # no attack beats all there are

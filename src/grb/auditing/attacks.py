@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from grb.attack.auto.ensemble import GraphAutoAttack, members
 from grb.attack.base import Attack, AttackContext, Knowledge, run_attack
 from grb.attack.build import build_attack
+from grb.auditing.bridges import Bridges
 from grb.auditing.curve import value_of
 from grb.dataset import Dataset
 from grb.errors import DataError, GRBError
@@ -24,6 +25,11 @@ Effort = Literal["quick", "standard", "thorough"]
 UNITS = {"injection": "injected nodes", "modification": "changed edges"}
 # beyond this many nodes quick audits leave the attacks out that look at many pairs of nodes
 LARGE = 20_000
+# members of the ensemble that quick audits run as probes: gradients, and where graphs are small also exact outcomes
+PROBES = {
+    "small": ("classes-real", "classes-noise-apgd", "fga-masked", "local-search-mixed", "random-search"),
+    "large": ("classes-real", "pr-bcd"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +57,16 @@ def candidates(scenario: str, effort: str, context: AttackContext, *, black_box:
         raise DataError(f"effort is '{effort}', but {', '.join(get_args(Effort))} are known")
     named = members(context)
     random = build_attack("rnd" if scenario == "injection" else "dice", "")
+    bridges: list[tuple[str, Attack]] = [("bridges", Bridges())] if scenario == "modification" else []
     if black_box:
         level = {"quick": 0, "standard": 1, "thorough": 2}[effort]
         free = [(each.name, each.build(level)) for each in named if each.gradient_free]
-        return [*free, ("random", random)]
+        return [*free, *bridges, ("random", random)]
     if effort == "quick":
-        chosen = [each for each in named if not each.gradient_free]
-        if scenario == "modification" and context.graph.n > LARGE:
-            chosen = [each for each in chosen if each.name == "pr-bcd"]
-        return [*((each.name, each.build(0)) for each in chosen[:2]), ("random", random)]
-    found: list[tuple[str, Attack]] = [("auto", GraphAutoAttack()), ("random", random)]
+        wanted = PROBES["large" if context.graph.n > LARGE else "small"]
+        chosen = [(each.name, each.build(0)) for each in named if each.name in wanted]
+        return [*chosen, *bridges, ("random", random)]
+    found: list[tuple[str, Attack]] = [("auto", GraphAutoAttack()), *bridges, ("random", random)]
     if effort == "thorough":
         found += [(f"{each.name}, deep", each.build(2)) for each in named]
     return found

@@ -83,25 +83,20 @@ def audit(
     say = on_progress or (lambda line: None)
     chosen = _metrics(dataset, metrics)
     leading = next(iter(chosen.values()))
-    whole = dataset
+    whole, scored = dataset, dataset
     if targets is None and leading.label is not None and leading.name.startswith("recall:"):
-        targets = f"class={leading.label}" if dataset.names.classes is None else _by_name(dataset, leading.label)
+        # precision and accuracy of these nodes alone would say nothing, so that all test nodes are scored
+        dataset = dataset.with_targets(dataset.labels == leading.label)
         said = f"the test nodes of class '{dataset.names.of_class(leading.label)}', which {leading.name} counts"
+    elif targets is not None:
+        dataset = scored = dataset.with_targets(targets)
+        said = f"the targets ({targets})" if isinstance(targets, str) else "the targets"
     else:
-        said = (
-            "the test nodes"
-            if targets is None
-            else f"the targets ({targets})"
-            if isinstance(targets, str)
-            else "the targets"
-        )
-    if targets is not None:
-        dataset = dataset.with_targets(targets)
-    else:
-        dataset = dataset.with_targets(dataset.index_test)
+        dataset = scored = dataset.with_targets(dataset.index_test)
+        said = "the test nodes"
     say("clean metrics and baselines")
     victim = as_victim(model, dataset, name)
-    run = Steps(victim, dataset, whole, leading, chosen, effort, seed, Cache(store), say)
+    run = Steps(victim, dataset, whole, scored, leading, chosen, effort, seed, Cache(store), say)
     clean = _clean(run)
     threshold = _threshold(below, clean["values"][leading.name], leading)
     made = [
@@ -193,10 +188,6 @@ def _metrics(dataset: Dataset, given: Metrics | None) -> dict[str, Metric]:
     return get_all(f"recall:{rare},accuracy,balanced-accuracy,precision:{rare},f1:{rare}")
 
 
-def _by_name(dataset: Dataset, label: int) -> str:
-    return f"class={dataset.names.of_class(label)}"
-
-
 def _clean(run: Steps) -> dict[str, Any]:
     metrics = dict(run.metrics)
     values = run.values(run.victim.clean)
@@ -205,7 +196,7 @@ def _clean(run: Steps) -> dict[str, Any]:
     _, share = majority(run.whole.labels[run.whole.index_test])
 
     def make() -> tuple[Any, None]:
-        scores, reason = baselines.mlp_scores(run.dataset, metrics, seed=run.seed, balanced=share > IMBALANCED)
+        scores, reason = baselines.mlp_scores(run.scored, metrics, seed=run.seed, balanced=share > IMBALANCED)
         return {"scores": scores, "reason": reason}, None
 
     mlp, _ = run.cache.step(run.key(step="mlp", metrics=list(metrics)), make)
@@ -221,7 +212,7 @@ def _clean(run: Steps) -> dict[str, Any]:
         "interval": [low, high],
         "all_test_nodes": everything,
         "baselines": {
-            "majority": baselines.majority_scores(run.dataset, metrics),
+            "majority": baselines.majority_scores(run.scored, metrics),
             "mlp": mlp["scores"],
         },
         "mlp_failed": mlp["reason"],

@@ -29,6 +29,7 @@ class Steps:
     victim: Victim
     dataset: Dataset
     whole: Dataset
+    scored: Dataset
     metric: Metric
     metrics: Mapping[str, Metric]
     effort: str
@@ -55,8 +56,9 @@ class Steps:
         return self.dataset.labels[self.dataset.index_test]
 
     def values(self, logits: Tensor) -> dict[str, float]:
-        """All metrics on the targets that are defined there."""
-        rows, y = logits[self.dataset.index_test], self.labels()
+        """All metrics that are defined: on the targets, or on all test nodes where the leading metric chose the targets."""
+        ids = self.scored.index_test
+        rows, y = logits[ids], self.scored.labels[ids]
         found = {}
         for name, metric in self.metrics.items():
             try:
