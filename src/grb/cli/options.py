@@ -224,6 +224,10 @@ Threads = Annotated[
 ]
 
 
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Accept records that name code as package.module:Class; for your own stores."),
+]
 StoreOption = Annotated[
     Path | None, typer.Option("--store", help="Directory of records and artefacts; the one below GRB_HOME by default.")
 ]

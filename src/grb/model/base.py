@@ -253,7 +253,8 @@ class EvaluationView:
     Test nodes and injected nodes look the same in it, and both tensors are permuted with the nodes.
 
     Args:
-        known: Which nodes the model saw in training, [n] booleans.
+        known: Which nodes the model saw in training, [n] booleans; never the test nodes alone, which a model of the whole
+            graph saw, but which must look like injected ones.
         keys: Random numbers, one per node and drawn for this evaluation, [n]: seeds of hashes and of sampling.
     """
 

@@ -53,12 +53,12 @@ class DataRef:
         """The data with one more perturbation at the end of its chain."""
         return replace(self, chain=(*self.chain, spec))
 
-    @property
+    @cached_property
     def edits(self) -> tuple[str, ...]:
         """Keys of the attack jobs in the chain."""
         return tuple(link for link in self.chain if isinstance(link, str))
 
-    @property
+    @cached_property
     def perturbations(self) -> tuple[Spec, ...]:
         """Perturbations in the chain."""
         return tuple(link for link in self.chain if isinstance(link, Spec))

@@ -36,8 +36,9 @@ from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
-from grb.pipeline.gate import check_edit, check_model_params
+from grb.pipeline.gate import check_edit, check_job, check_model_params
 from grb.pipeline.job import Job
+from grb.pipeline.job_checks import check_inputs
 from grb.pipeline.measure import measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.provenance import provenance
@@ -117,6 +118,9 @@ class Worker:
 
     def compute(self, job: Job) -> Record:
         """A job's record, whether or not the store has one; artefacts are written, the record is not."""
+        check_job(job)
+        for sentence in check_inputs(job, self._record):
+            raise IntegrityError(f"{job.label} is not computed: {sentence}")
         torch.set_num_threads(job.threads)
         start, start_cpu = time.perf_counter(), time.process_time()
         work = {"fit": self._fit, "attack": self._attack, "score": self._score, "profile": self._profile}
@@ -201,7 +205,7 @@ class Worker:
             result["trials"] = [trial.to_dict() for trial in done.trials]
             result["envelope"] = pack_bits(done.envelope)
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
-        meta |= _split(job)
+        meta |= _split(job) | ({"labels": done.labels} if done.labels != "predicted" else {})
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -264,9 +268,13 @@ class Worker:
         return _kept(asked, asked.ask(model, dataset), model)
 
     def _known(self, key: str, dataset: Dataset) -> Tensor:
-        """Which nodes the model of a job saw in training, [n]: training and validation nodes, or all."""
+        """Which nodes the model of a job may say that it knows, [n]: training and validation nodes.
+
+        Under poisoning a transductive model was trained on the attacked graph and knows all of it. One that was trained before
+        the attack saw the test nodes too, but they look like injected ones here: whoever could tell would only have to cut.
+        """
         trained, ids = self._record(key).job, torch.cat([dataset.index_train, dataset.index_val])
-        if trained.extra.get("train_mode") == "transductive":
+        if trained.extra.get("train_mode") == "transductive" and trained.data.edits:
             new = sum(self._edit(edit, dataset).num_new for edit in trained.data.edits)
             return torch.ones(dataset.num_nodes + new, dtype=torch.bool)
         items = torch.zeros(dataset.num_items, dtype=torch.bool)
@@ -279,8 +287,6 @@ class Worker:
     def _profile(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
         links = job.data.perturbations
-        if len(links) != len(job.data.chain):
-            raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
         graph = dataset.graph
