@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from grb.catalogue import preset
+from grb.constraints import Constraints
 from grb.errors import BudgetError, DataError, UnknownName
 
 if TYPE_CHECKING:  # a board shows threat models without torch
@@ -42,7 +43,7 @@ class _Limits:
             value = getattr(self, each.name)
             if each.default is MISSING or value != each.default:
                 values[each.name] = value
-        for name, order in (("feature_range", list), ("allow", sorted)):
+        for name, order in (("feature_range", list), ("allow", sorted), ("constraints", Constraints.to_dict)):
             if values.get(name) is not None:
                 values[name] = order(values[name])
         return values
@@ -56,6 +57,7 @@ class Injection(_Limits):
         nodes: Maximum number of injected nodes.
         edges_per_node: Maximum number of edges of one injected node.
         feature_range: Lowest and highest value of an injected feature.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
     60
@@ -64,6 +66,7 @@ class Injection(_Limits):
     nodes: int
     edges_per_node: int
     feature_range: tuple[float, float]
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
         for name in ("nodes", "edges_per_node"):
@@ -141,7 +144,8 @@ class Injection(_Limits):
             )
         if edit.new_x is not None:
             _check_range(edit.new_x, self.feature_range, "an injected feature")
-        return {"nodes": edit.num_new, "edges": edit.add.shape[1], "most_edges_per_node": most}
+        more = {} if self.constraints is None else self.constraints.check(graph, edit, targets)
+        return {"nodes": edit.num_new, "edges": edit.add.shape[1], "most_edges_per_node": most, **more}
 
     def for_graph(self, graph: Graph) -> Injection:
         """The limits for one graph of a collection, which are the same for every graph."""
@@ -163,6 +167,7 @@ class Modification(_Limits):
         feature_nodes: Maximum number of nodes whose features may change.
         feature_range: Lowest and highest value of a changed feature; needed if features may change.
         allow_isolate: Whether a node may lose all its neighbours.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
     """
 
     edges: int | None = None
@@ -172,6 +177,7 @@ class Modification(_Limits):
     feature_nodes: int = 0
     feature_range: tuple[float, float] | None = None
     allow_isolate: bool = True
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
         if (self.edges is None) == (self.edge_ratio is None):
@@ -240,7 +246,8 @@ class Modification(_Limits):
             )
         if edit.set_x is not None and self.feature_range is not None:
             _check_range(edit.set_x, self.feature_range, "a changed feature")
-        return {"edges": count, "feature_nodes": touched}
+        more = {} if self.constraints is None else self.constraints.check(graph, edit, targets)
+        return {"edges": count, "feature_nodes": touched, **more}
 
     def for_graph(self, graph: Graph) -> Modification:
         """The limits for one graph of a collection: the fraction of its edges, rounded down but never below one."""
@@ -287,6 +294,8 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
             given["feature_range"] = (low, high)
         if "allow" in given:
             given["allow"] = frozenset(given["allow"])
+        if isinstance(given.get("constraints"), Mapping):
+            given["constraints"] = Constraints.from_dict(given["constraints"])
         return _KINDS[kind](**given)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
@@ -325,6 +334,8 @@ def threat_within(theirs: Threat, ours: Threat) -> bool:
 def _limit_within(name: str, theirs: Any, ours: Any) -> bool:
     if name == "allow":
         return set(theirs) <= set(ours)
+    if name == "constraints":  # which of two is narrower is not always clear
+        return bool(ours is None or theirs == ours)
     if ours is None or theirs is None:  # None is no limit
         return ours is None
     if name == "feature_range":

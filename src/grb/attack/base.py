@@ -263,7 +263,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         edit = attack(given, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
-    edit = _taken_over(edit)
+    edit = project(context, _taken_over(edit))
     budget = context.threat.check(context.graph, edit, context.targets)
     return AttackResult(
         edit=edit,
@@ -279,6 +279,12 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         trials=tuple(trials),
         passes=passes,
     )
+
+
+def project(context: AttackContext, edit: GraphEdit) -> GraphEdit:
+    """The edit moved onto the constraints of the threat model, if it has any; counts and ranges are not touched."""
+    constraints = context.threat.constraints
+    return edit if constraints is None else constraints.project(context.graph, edit, context.targets)
 
 
 def _knowledge(attack: Attack, context: AttackContext) -> Knowledge:

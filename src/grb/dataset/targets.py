@@ -31,7 +31,7 @@ def select_targets(dataset: Dataset, given: Targets, mode: str | None = None) ->
         raise DataError(f"targets are nodes of one graph, but '{dataset.name}' is a collection; leave targets out")
     among = dataset.test_ids(mode or dataset.mode)
     if isinstance(given, str):
-        chosen = _described(dataset, given)
+        chosen = describe_nodes(dataset, given)
     else:
         array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
         if array.dtype == np.bool_:
@@ -68,7 +68,7 @@ def _listed(dataset: Dataset, array: Any, among: Tensor) -> Tensor:
     return ids.unique()
 
 
-def _described(dataset: Dataset, text: str) -> Tensor:
+def describe_nodes(dataset: Dataset, text: str) -> Tensor:
     """Nodes that a text such as ``class=fraud``, ``vip`` or ``country=DE`` describes, [n] booleans."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if name.lower() == "class" and equals:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from grb.attack.auto.member import LEVELS, Member
-from grb.attack.base import AttackContext, Trial
+from grb.attack.base import AttackContext, Trial, project
 from grb.attack.losses import margin
 from grb.attack.passes import count_passes
 from grb.errors import DataError, GRBError
@@ -194,7 +194,8 @@ class _Race:
             on_step=lambda step: None,
             on_note=lambda note: None,
         )
-        return entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
+        edit = entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
+        return project(self.context, edit)
 
     @staticmethod
     def _survivors(count: int, level: int) -> int:
