@@ -352,7 +352,7 @@ def check_device(device: str | torch.device) -> None:
         raise DataError(f"device '{device}' cannot be used here ({reason}); `grb doctor` shows what there is") from None
 
 
-def _check_dataset(dataset: Dataset) -> None:
+def _check_dataset(dataset: Any) -> None:
     if isinstance(dataset, Dataset):
         return
     made = "grb.load_dataset(name) makes one"

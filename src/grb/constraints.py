@@ -221,10 +221,10 @@ class Constraints:
             column, allowed = int(first), torch.tensor(values, dtype=rows.dtype)
             rows[:, column] = allowed[(rows[:, column, None] - allowed).abs().argmin(1)]
         for columns, off, on in self.groups:
-            low, high = torch.tensor(off, dtype=rows.dtype), torch.tensor(on, dtype=rows.dtype)
+            absent, present = torch.tensor(off, dtype=rows.dtype), torch.tensor(on, dtype=rows.dtype)
             own = rows[:, list(columns)]
-            chosen = ((own - low) / (high - low)).argmax(1)
-            rows[:, list(columns)] = torch.where(torch.arange(len(columns)) == chosen[:, None], high, low)
+            chosen = ((own - absent) / (present - absent)).argmax(1)
+            rows[:, list(columns)] = torch.where(torch.arange(len(columns)) == chosen[:, None], present, absent)
         if graph is not None and self.fixed:
             rows = self._project_fixed(rows, graph)
         return rows

@@ -42,7 +42,7 @@ class AuditReport:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AuditReport:
         """Back from :meth:`to_dict`; anything else is refused."""
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT:
+        if values.get("format") != FORMAT:
             raise DataError(f"this is no report of an audit; its 'format' must be '{FORMAT}'")
         missing = [part for part in PARTS if part not in values]
         if missing:
@@ -53,7 +53,8 @@ class AuditReport:
     def load(cls, path: str | os.PathLike[str]) -> AuditReport:
         """Read a report that :meth:`save` has written as JSON."""
         try:
-            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls.from_dict(values if isinstance(values, dict) else {})
         except FileNotFoundError:
             raise DataError(f"{path} does not exist; `grb audit ... -o {path}` writes one") from None
         except (OSError, ValueError, RecursionError) as error:

@@ -152,13 +152,10 @@ def _check(
         if scenario not in SCENARIOS:
             raise UnknownName("scenario", str(scenario), SCENARIOS, advice=f"Allowed: {', '.join(SCENARIOS)}.")
     for scenario, listed in (budgets or {}).items():
-        if (
-            isinstance(listed, str | int)
-            or not listed
-            or any(isinstance(b, bool) or not isinstance(b, int) or b < 1 for b in listed)
-        ):
+        given: Any = listed
+        if not isinstance(given, Sequence) or not given or any(type(each) is not int or each < 1 for each in given):
             raise DataError(
-                f"budgets of {scenario} are {listed!r}, but whole numbers from 1 on are needed, as in [1, 2, 4]"
+                f"budgets of {scenario} are {given!r}, but whole numbers from 1 on are needed, as in [1, 2, 4]"
             )
     for scenario, threat in (threats or {}).items():
         if isinstance(threat, Injection) != (scenario == "injection"):
