@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,17 +57,18 @@ class Training:
             generator = torch.Generator(self.device).manual_seed(seed)
         self._check_task(model, view)
         train = fit if view.graph.ptr is None else fit_graphs
-        result = train(
-            model,
-            view.to(self.device),
-            optimizer=_adam(model, self.settings.lr),
-            epochs=self.settings.epochs,
-            patience=self.settings.patience,
-            generator=generator,
-            on_epoch=self.on_epoch,
-            **self._objective(view),
-            **self.options(),
-        )
+        with _seeded(model, seed):
+            result = train(
+                model,
+                view.to(self.device),
+                optimizer=_adam(model, self.settings.lr),
+                epochs=self.settings.epochs,
+                patience=self.settings.patience,
+                generator=generator,
+                on_epoch=self.on_epoch,
+                **self._objective(view),
+                **self.options(),
+            )
         if isinstance(model, GraphModel):
             model.trained_as = self.settings.model
         return model, result
@@ -93,6 +95,17 @@ class Training:
                 f"'{ModelName.parse(name).for_task('graph')}' classifies graphs" if graphs else f"leave '{POOL}' out"
             )
             raise DataError(f"model '{name}' classifies {own}, but the dataset has {wanted} to classify; {advice}")
+
+
+@contextmanager
+def _seeded(model: nn.Module, seed: int) -> Iterator[None]:
+    """Modules of others draw their dropout from torch's global generator: seeded here, and as it was afterwards."""
+    if isinstance(model, GraphModel):
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _adam(model: nn.Module, lr: float) -> torch.optim.Optimizer:

@@ -100,7 +100,7 @@ def build(chosen: Settings, in_features: int, out_features: int, generator: torc
     try:
         # layers draw default weights before the generator's; that must not move the global random state
         with torch.random.fork_rng(devices=[], enabled=generator is not None):
-            model: nn.Module = maker(in_features, out_features, **chosen.params, generator=generator)
+            model: nn.Module = _made(maker, in_features, out_features, chosen.params, generator)
     except TypeError as error:
         accepted = [key for key in inspect.signature(maker).parameters if key != "generator"]
         unknown = sorted(set(chosen.params) - set(accepted))
@@ -112,4 +112,23 @@ def build(chosen: Settings, in_features: int, out_features: int, generator: torc
         raise DataError(
             f"model '{chosen.model}' does not take '{unknown[0]}';{hint} It takes {', '.join([*TRAINING, *own])}"
         ) from None
+    return model
+
+
+def _made(
+    maker: Any, in_features: int, out_features: int, params: dict[str, Any], generator: torch.Generator | None
+) -> nn.Module:
+    """The model; a module of others that takes no generator draws from torch's global one, and is wrapped."""
+    given = inspect.signature(maker).parameters
+    takes = "generator" in given or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in given.values())
+    if takes:
+        model = maker(in_features, out_features, **params, generator=generator)
+    else:
+        if generator is not None:
+            torch.manual_seed(generator.initial_seed() % 2**63)
+        model = maker(in_features, out_features, **params)
+    if isinstance(model, nn.Module) and not hasattr(model, "prepare"):
+        from grb.model.adapters import wrap
+
+        return wrap(model)
     return model

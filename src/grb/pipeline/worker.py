@@ -160,7 +160,13 @@ class Worker:
             },
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
-        return result, {"weights": self.store.take(lambda path: save_model(model, path, **meta), ".safetensors")}
+        how: dict[str, Any] = {}
+        if (
+            not isinstance(model, GraphModel) and name.has_import_path
+        ):  # wrapped: made again by the function that was named
+            sizes = {"in_features": dataset.num_features, "out_features": dataset.num_classes}
+            how = {"module": name.base, "params": {**sizes, **settings.params}}
+        return result, {"weights": self.store.take(lambda path: save_model(model, path, **how, **meta), ".safetensors")}
 
     def _training_view(self, job: Job, dataset: Dataset) -> View:
         """What the defender sees: the clean graph, or under poisoning the attacked one."""

@@ -17,21 +17,34 @@ from grb._version import __version__
 from grb.atomic import write_atomic
 from grb.catalogue import canonical, resolve
 from grb.errors import DataError
+from grb.model.adapters import wrap
 from grb.model.base import GraphModel
 
 FORMAT = 1
 
 
-def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> Path:
-    """Write a model of ours: whole or not at all.
+def save_model(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    *,
+    module: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    **meta: Any,
+) -> Path:
+    """Write a model: whole or not at all.
 
     Args:
-        model: A catalogued model (it knows its name and parameters).
+        model: A catalogued model (it knows its name and parameters), or any other with ``module``.
         path: The file, by habit ``*.safetensors``.
+        module: ``package.module:function`` that makes a model of others, such as one wrapped by :func:`grb.wrap`; a file names
+            it, but only :func:`load_model` with the same name in ``trusted`` imports it.
+        params: Its arguments as JSON values.
         meta: Plain values kept beside it (dataset, seed, score, ...).
     """
-    from safetensors.torch import save
-
+    if module is not None:
+        if ":" not in module:
+            raise DataError(f"module is '{module}', but package.module:function is needed, which makes the model")
+        return _save(model, path, module, dict(params or {}), meta)
     if not isinstance(model, GraphModel):
         raise DataError(
             f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved whole, of others "
@@ -40,15 +53,23 @@ def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> P
         )
     if ":" not in model.name:
         canonical("model", model.name)  # what has no name cannot be loaded again
+    return _save(model, path, model.name, dict(model.params), meta)
+
+
+def _save(
+    model: nn.Module, path: str | os.PathLike[str], name: str, params: dict[str, Any], meta: Mapping[str, Any]
+) -> Path:
+    from safetensors.torch import save
+
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     spec: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
-        "model": model.name,
-        "params": dict(model.params),
-        "meta": meta,
+        "model": name,
+        "params": params,
+        "meta": dict(meta),
     }
-    if model.trained_as is not None:
+    if getattr(model, "trained_as", None) is not None:
         spec["trained_as"] = model.trained_as
     text = json.dumps(spec, sort_keys=True, allow_nan=False)
     data = save(tensors, metadata={"grb": text})
@@ -165,6 +186,9 @@ def _rebuild(path: Path, spec: dict[str, Any], shapes: Mapping[str, list[int]]) 
     try:
         with torch.device("meta"):
             model: GraphModel = maker(**spec["params"])
+        if not isinstance(model, GraphModel):  # buffers of others that are not stored must hold their values
+            model = maker(**spec["params"])
+            model = model if hasattr(model, "prepare") else wrap(model)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{path} has parameters that model '{spec['model']}' does not take ({str(error)[:100]})"
