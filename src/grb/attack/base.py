@@ -255,7 +255,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
 
     notes: list[Note] = []
     trials: list[Trial] = []
-    knowledge = context.knowledge if context.model is not None else "none"
+    knowledge = _knowledge(attack, context)
     oracle = _oracle(context) if knowledge == "query" else None
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
     given = AttackContext(
@@ -283,7 +283,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         edit = attack(given, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
-    edit = _taken_over(edit)
+    edit = project(context, _taken_over(edit))
     budget = context.threat.check(context.graph, edit, context.targets)
     return AttackResult(
         edit=edit,
@@ -308,6 +308,18 @@ def _oracle(context: AttackContext) -> QueryOracle:
         raise DataError("knowledge is 'query', but that needs the victim as model and queries in the threat model")
     threat = deepcopy(context.threat)
     return QueryOracle(context.model, context.graph, threat, context.targets)
+
+
+def project(context: AttackContext, edit: GraphEdit) -> GraphEdit:
+    """The edit moved onto the constraints of the threat model, if it has any; counts and ranges are not touched."""
+    constraints = context.threat.constraints
+    return edit if constraints is None else constraints.project(context.graph, edit, context.targets)
+
+
+def _knowledge(attack: Attack, context: AttackContext) -> Knowledge:
+    """What the attack knows of the victim: nothing without a model, also if one was given to an attack that asks for none."""
+    needs = context.model is not None and getattr(attack, "needs_model", True)
+    return context.knowledge if needs else "none"
 
 
 def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
@@ -346,7 +358,7 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,
         peak_megabytes=peak_megabytes(),
-        knowledge=context.knowledge if context.model is not None else "none",
+        knowledge=_knowledge(attack, context),
         seed=seed,
         notes=merge_notes([result.notes for result in done.values()]),
         labels=context.labels,

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from grb._version import __version__
 from grb.cli import (
     attack,
+    audit,
     certify,
     check,
     data,
@@ -211,6 +212,7 @@ app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
 app.command("certify")(certify.certify)
 app.command("replay")(replay.replay)
+app.command("audit")(audit.audit)
 app.command("run")(run.run)
 app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)
