@@ -15,6 +15,8 @@ from typer.core import TyperGroup
 from grb._version import __version__
 from grb.cli import (
     attack,
+    audit,
+    certify,
     check,
     data,
     doctor,
@@ -24,6 +26,7 @@ from grb.cli import (
     leaderboard,
     ls,
     migrate,
+    replay,
     run,
     store,
     submit,
@@ -207,6 +210,9 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
+app.command("certify")(certify.certify)
+app.command("replay")(replay.replay)
+app.command("audit")(audit.audit)
 app.command("run")(run.run)
 app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)

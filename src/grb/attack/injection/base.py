@@ -68,7 +68,20 @@ class InjectionProblem:
         term = None
         if homophily_weight:
             term = homophily(homophily_weight, self.context.graph.apply(wired), wired.num_new)
-        return Objective(self.forward(wired), self.labels, loss, self.context.report, term)
+        return Objective(self._allowed(self.forward(wired)), self.labels, loss, self.context.report, term)
+
+    def _allowed(self, forward: Forward) -> Forward:
+        """Features as the constraints leave them, with the gradients of those before: a straight-through projection."""
+        constraints = self.context.injection.constraints
+        if constraints is None:
+            return forward
+        graph = self.context.graph
+
+        def projected(features: Tensor) -> Tensor:
+            moved = constraints.project_rows(features.detach(), graph)
+            return forward(features + (moved - features).detach())
+
+        return projected
 
     def wiring(self, pairs: Tensor, first: int, count: int) -> Wiring:
         """What a start sees of ``count`` new nodes from number ``first`` on."""

@@ -32,6 +32,7 @@ class SearchState:
         space: The pairs under consideration.
         edit: What was changed so far.
         kinds: Changes that are looked at, as far as they are allowed.
+        targets: Ids of the attacked nodes, which may have budgets of their own; None for all nodes.
     """
 
     clean: Graph
@@ -39,6 +40,7 @@ class SearchState:
     space: PairSpace
     edit: GraphEdit
     kinds: tuple[Change, ...] = ("add", "drop")
+    targets: Tensor | None = None
 
     @classmethod
     def of(cls, context: AttackContext, *, everywhere: bool = False) -> SearchState:
@@ -48,12 +50,12 @@ class SearchState:
         space = (
             PairSpace.everywhere(graph.n) if everywhere and not none else PairSpace.touching(graph.n, context.targets)
         )
-        return cls(graph, context.modification, space, GraphEdit(n=graph.n))
+        return cls(graph, context.modification, space, GraphEdit(n=graph.n), targets=context.targets)
 
     @cached_property
     def left(self) -> int:
         """Pairs that may still be flipped."""
-        return int(self.threat.budget(self.clean)) - self.edit.add.shape[1] - self.edit.drop.shape[1]
+        return int(self.threat.budget(self.clean, self.targets)) - self.edit.add.shape[1] - self.edit.drop.shape[1]
 
     @cached_property
     def adj(self) -> Adjacency:
@@ -83,7 +85,7 @@ class SearchState:
     @cached_property
     def room(self) -> Tensor | None:
         """How many pairs may still be flipped at every node, [n]; None without such a limit."""
-        limits = self.threat.node_limits(self.clean)
+        limits = self.threat.node_limits(self.clean, self.targets)
         if limits is None:
             return None
         ends = torch.cat([self.edit.add.flatten(), self.edit.drop.flatten()])
@@ -194,7 +196,7 @@ def modify(context: AttackContext, *, score: Score, pick: Pick, generator: torch
 def finished(context: AttackContext, state: SearchState) -> GraphEdit:
     """The edit, with a note if budget is left over."""
     if state.left > 0:
-        used = int(state.threat.budget(state.clean)) - state.left
+        used = int(state.threat.budget(state.clean, state.targets)) - state.left
         context.note(
             "{used} of {budget} allowed edges were changed: no other change was worth it or allowed",
             used=used,
