@@ -5,8 +5,8 @@
     python benchmarks/original.py --data DIR_OF_GRB_DATASETS --weights WEIGHTS
 
 Trains three GCNs, attacks the first by injection, and evaluates the edits on all three: accuracy in fractions. With
-``--weights`` nothing is trained: the state dicts that the second line has saved are attacked here. The original needs two changes for
-current scipy: masks of torch as an index, and a ``vstack`` that is no longer COO.
+``--weights`` nothing is trained: the state dicts that the second line has saved are attacked here. The original needs two
+changes for current scipy: masks of torch as an index, and a ``vstack`` that is no longer COO.
 """
 
 from __future__ import annotations
