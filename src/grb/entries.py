@@ -99,6 +99,11 @@ _NODES = {
     "lastfm-asia": "listeners who follow each other",
     "deezer-europe": "listeners who follow each other",
     "flickr": "images that share properties",
+    "heterophilous-minesweeper": "squares of a game, mines among them (Platonov et al. 2023)",
+    "heterophilous-tolokers": "workers of a crowdsourcing platform, banned or not (Platonov et al. 2023)",
+    "heterophilous-roman-empire": "words of an article by their role in the sentence (Platonov et al. 2023)",
+    "heterophilous-amazon-ratings": "products bought together by their mean rating (Platonov et al. 2023)",
+    "heterophilous-questions": "users of a forum, active or not (Platonov et al. 2023)",
     "ogbn-arxiv": "citations of computer-science papers, split by year (OGB)",
     "ogbn-products": "products bought together, split by sales rank (OGB)",
     "ogbn-proteins": "proteins of 8 species, 112 labels, no features (OGB)",
@@ -199,6 +204,13 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.defense.preprocess:Cosine", "gcn-cosine: drop edges between nodes of low cosine similarity"
         ),
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
+        "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
+        "hash-vote": Entry(
+            "grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"
+        ),
+        "smooth": Entry(
+            "grb.model.smoothed:Smoothed", "gcn+smooth: a vote over random graphs (Bojchevski et al. 2020)"
+        ),
     },
     "attack": {
         "rnd": Entry(
@@ -361,6 +373,33 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.attack.modification.pgd:FGSM",
             "features of some targets, one signed step (Goodfellow 2015)",
             group="modification",
+        ),
+    },
+    "certificate": {
+        "by-construction": Entry(
+            "grb.certificate.by_construction:ByConstruction",
+            "verifies that unknown nodes are heard by nobody (ours); +known, mlp",
+            group="injected nodes",
+        ),
+        "hash-vote": Entry(
+            "grb.certificate.hash_vote:HashVoteCertificate",
+            "lead of a vote of groups, deterministic (Xia et al. 2024)",
+            group="changed edges, injected nodes",
+        ),
+        "sparse-smoothing": Entry(
+            "grb.certificate.smoothing:SparseSmoothing",
+            "randomly flipped edges (Bojchevski et al. 2020)",
+            group="changed edges",
+        ),
+        "bi-smoothing": Entry(
+            "grb.certificate.smoothing:BiSmoothing",
+            "randomly deleted edges and nodes (Lai et al. 2024)",
+            group="injected nodes",
+        ),
+        "interception": Entry(
+            "grb.certificate.smoothing:Interception",
+            "randomly deleted edges and features (Scholten et al. 2022)",
+            group="hijacked nodes",
         ),
     },
     # other names are those of the paper's code

@@ -6,12 +6,13 @@ All limits are "at most". Undirected edges count once; an edge between two injec
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from grb.catalogue import preset
+from grb.constraints import Constraints
 from grb.errors import BudgetError, DataError, UnknownName
 from grb.target_limits import PerTarget, check_per_target, parsed_per_target, target_limits
 
@@ -54,7 +55,13 @@ class _Limits:
             value = getattr(self, each.name)
             if each.default is MISSING or value != each.default:
                 values[each.name] = value
-        for name, order in (("feature_range", list), ("allow", sorted), ("per_target", list)):
+        orders: dict[str, Callable[[Any], Any]] = {
+            "feature_range": list,
+            "allow": sorted,
+            "per_target": list,
+            "constraints": Constraints.to_dict,
+        }
+        for name, order in orders.items():
             if values.get(name) is not None and not isinstance(values[name], int):
                 values[name] = order(values[name])
         return values
@@ -70,6 +77,7 @@ class Injection(_Limits):
         feature_range: Lowest and highest value of an injected feature.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
         answers: What he is told: ``scores`` or ``labels``.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
     60
@@ -80,6 +88,7 @@ class Injection(_Limits):
     feature_range: tuple[float, float]
     queries: int | None = None
     answers: Answers = "scores"
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
         self._check_queries()
@@ -158,7 +167,8 @@ class Injection(_Limits):
             )
         if edit.new_x is not None:
             _check_range(edit.new_x, self.feature_range, "an injected feature")
-        return {"nodes": edit.num_new, "edges": edit.add.shape[1], "most_edges_per_node": most}
+        more = {} if self.constraints is None else self.constraints.check(graph, edit, targets)
+        return {"nodes": edit.num_new, "edges": edit.add.shape[1], "most_edges_per_node": most, **more}
 
     def for_graph(self, graph: Graph) -> Injection:
         """The limits for one graph of a collection, which are the same for every graph."""
@@ -185,6 +195,7 @@ class Modification(_Limits):
             :func:`~grb.target_limits.check_per_target`.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
         answers: What he is told: ``scores`` or ``labels``.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
     """
 
     edges: int | None = None
@@ -197,6 +208,7 @@ class Modification(_Limits):
     per_target: PerTarget | None = None
     queries: int | None = None
     answers: Answers = "scores"
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
         self._check_queries()
@@ -279,7 +291,8 @@ class Modification(_Limits):
             )
         if edit.set_x is not None and self.feature_range is not None:
             _check_range(edit.set_x, self.feature_range, "a changed feature")
-        return {"edges": count, "feature_nodes": touched}
+        more = {} if self.constraints is None else self.constraints.check(graph, edit, targets)
+        return {"edges": count, "feature_nodes": touched, **more}
 
     def for_graph(self, graph: Graph) -> Modification:
         """The limits for one graph of a collection: the fraction of its edges, rounded down but never below one."""
@@ -326,7 +339,10 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
     >>> threat_from_dict({"kind": "injection", "nodes": 3, "edges_per_node": 2, "feature_range": [0, 1]})
     Injection(nodes=3, edges_per_node=2, feature_range=(0, 1))
     """
-    given = dict(values) if isinstance(values, Mapping) else {}
+    try:
+        given = dict(values)
+    except (TypeError, ValueError):
+        given = {}
     kind = given.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
@@ -338,6 +354,8 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
             given["per_target"] = tuple(given["per_target"])
         if "allow" in given:
             given["allow"] = frozenset(given["allow"])
+        if isinstance(given.get("constraints"), Mapping):
+            given["constraints"] = Constraints.from_dict(given["constraints"])
         return _KINDS[kind](**given)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
@@ -377,6 +395,8 @@ def threat_within(theirs: Threat, ours: Threat) -> bool:
 def _limit_within(name: str, theirs: Any, ours: Any) -> bool:
     if name == "allow":
         return set(theirs) <= set(ours)
+    if name == "constraints":  # which of two is narrower is not always clear
+        return bool(ours is None or theirs == ours)
     if ours is None or theirs is None:  # None is no limit
         return ours is None
     if name == "feature_range":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -25,7 +26,7 @@ from grb.graph import Graph, GraphEdit
 from grb.graph.batching import batch_edits, get_example
 from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
-from grb.model.base import check_features, predict
+from grb.model.base import EvaluationView, check_features, observing, predict
 from grb.model.pooled import GraphLevel
 from grb.threat import Injection, Modification, Threat
 
@@ -52,6 +53,7 @@ def accepts_paper_names(cls: type[_Class]) -> type[_Class]:
     def init(self: _Class, *args: Any, **given: Any) -> None:
         own_init(self, *args, **without_paper_names(given, accepted))
 
+    init.paper_names = {old for old, new in PAPER_NAMES.items() if new in accepted}  # type: ignore[attr-defined]
     cls.__init__ = init  # type: ignore[assignment]
     return cls
 
@@ -253,7 +255,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
 
     notes: list[Note] = []
     trials: list[Trial] = []
-    knowledge = context.knowledge if context.model is not None else "none"
+    knowledge = _knowledge(attack, context)
     oracle = _oracle(context) if knowledge == "query" else None
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
     given = AttackContext(
@@ -267,14 +269,21 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         tried,
         oracle,
     )
+    # a defense that tells known nodes from others does so under attack as well
+    known = EvaluationView.of(torch.cat([context.view.train, context.view.val]), context.graph.n)
     start, start_cpu = time.perf_counter(), time.process_time()
-    with untouched(_tensors(given), context.model), torch.random.fork_rng(devices=[]), count_passes() as passes:
+    with (
+        observing(context.model, known) if context.model is not None else nullcontext(),
+        untouched(_tensors(given), context.model),
+        torch.random.fork_rng(devices=[]),
+        count_passes() as passes,
+    ):
         # for models and attacks that draw from the global generator all the same
         torch.default_generator.manual_seed(seed)
         edit = attack(given, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
-    edit = _taken_over(edit)
+    edit = project(context, _taken_over(edit))
     budget = context.threat.check(context.graph, edit, context.targets)
     return AttackResult(
         edit=edit,
@@ -299,6 +308,18 @@ def _oracle(context: AttackContext) -> QueryOracle:
         raise DataError("knowledge is 'query', but that needs the victim as model and queries in the threat model")
     threat = deepcopy(context.threat)
     return QueryOracle(context.model, context.graph, threat, context.targets)
+
+
+def project(context: AttackContext, edit: GraphEdit) -> GraphEdit:
+    """The edit moved onto the constraints of the threat model, if it has any; counts and ranges are not touched."""
+    constraints = context.threat.constraints
+    return edit if constraints is None else constraints.project(context.graph, edit, context.targets)
+
+
+def _knowledge(attack: Attack, context: AttackContext) -> Knowledge:
+    """What the attack knows of the victim: nothing without a model, also if one was given to an attack that asks for none."""
+    needs = context.model is not None and getattr(attack, "needs_model", True)
+    return context.knowledge if needs else "none"
 
 
 def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> AttackResult:
@@ -337,7 +358,7 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
         seconds=time.perf_counter() - start,
         cpu_seconds=time.process_time() - start_cpu,
         peak_megabytes=peak_megabytes(),
-        knowledge=context.knowledge if context.model is not None else "none",
+        knowledge=_knowledge(attack, context),
         seed=seed,
         notes=merge_notes([result.notes for result in done.values()]),
         labels=context.labels,
@@ -372,6 +393,11 @@ def context_from_arrays(
     none = torch.empty(0, dtype=torch.int64)
     view = View(graph, none, none, target_mask.nonzero().flatten(), torch.arange(graph.n), 0, inductive=False)
     return AttackContext(view, threat, model)
+
+
+def is_mask(model: Any, adj: Any, features: Any, target_mask: Any, **_: Any) -> bool:
+    """Whether the targets of an ``attack()`` call are a boolean tensor, as ours are; THUDM/grb's may be ids."""
+    return isinstance(target_mask, Tensor) and target_mask.dtype == torch.bool
 
 
 def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:

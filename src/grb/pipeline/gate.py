@@ -9,8 +9,10 @@ store verify           :func:`check_schema`, artefacts by sha256, what every rec
 store verify --rerun   :func:`admit` of every record that is computed again, then every bit of it
 Dask results           the key that was asked for, :func:`admit`, artefacts by sha256, what the record derives
 ls, boards, inputs     :func:`check_schema`, by ``Store.read``; ``Store.write`` refuses what could not be read again
+before a job           :func:`check_job`, inputs of its own dataset, split and difficulty
 before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`, private copies
-plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
+plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held; their records again, by the
+                       process that never ran them
 =====================  ==================================================================================================
 
 ``docs/trust.md`` has the whole table.
@@ -139,6 +141,10 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
             if found.metric not in outcome.values:
                 raise DataError(f"it is ranked by {found.metric[:40]}, but has none for {name[:40]} targets")
         return found
+    if kind == "certify":
+        from grb.evaluator.certified import CertifiedOutcome
+
+        return CertifiedOutcome.from_dict(record.result)
     if kind == "profile":
         from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
 
@@ -172,11 +178,15 @@ def check_job(job: Job) -> None:
     for name in (job.data.dataset, job.spec.name, *(spec.name for spec in job.data.perturbations)):
         if len(name) > MAX_NAME:
             raise DataError(f"it names something with {len(name)} characters")
-    if len(job.data.edits) > 1 or (job.data.edits and job.data.perturbations):
+    if job.kind == "profile" and job.data.edits:
+        raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
+    if len(job.data.chain) > 1 and job.data.edits:
         raise DataError(
             f"its data is changed {len(job.data.chain)} times, but by at most one edit or by perturbations, so that limits hold"
         )
-    if job.kind == "attack":
+    if job.kind == "certify" and job.data.chain:
+        raise DataError("a certificate is of the clean graph, but its data is changed")
+    if job.kind in ("attack", "certify"):
         threat_from_dict(job.extra.get("threat", {}))
     labels = job.extra.get("labels", "predicted")
     if labels not in ("predicted", "true"):
@@ -190,7 +200,8 @@ def named_code(job: Job) -> list[str]:
 
     A name of the catalogue is not code. An import path is, also one into grb: any function of any package can be named.
     """
-    named = [("dataset", job.data.dataset), ("model", job.spec.name), ("attack", job.spec.name)]
+    methods = ((kind, job.spec.name) for kind in ("model", "attack", "certificate"))
+    named = [("dataset", job.data.dataset), *methods]
     return _codes([job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)], named)
 
 
@@ -209,6 +220,7 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
             ("model", "surrogates"),
             ("attack", "attacks"),
             ("attack", "white_box"),
+            ("certificate", "certificates"),
         ):
             listed = values.get(role)
             for each in listed if isinstance(listed, list | tuple) else ():
@@ -219,7 +231,9 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
 def _codes(values: list[Any], named: Iterable[tuple[str, str]]) -> list[str]:
     """Import paths anywhere in values, and the plug-ins that names lead to."""
     catalogued = {
-        entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
+        entry.target
+        for kind in ("dataset", "model", "attack", "perturbation", "certificate")
+        for entry in entries(kind).values()
     }
     found = []
     while values:

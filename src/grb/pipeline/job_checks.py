@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from grb import serial
-from grb.evaluator.measurement import CORRUPTION
-from grb.pipeline.artefact_checks import differences
+from grb.entries import entries
+from grb.evaluator.measurement import CORRUPTION, DatasetInfo
+from grb.pipeline.artefact_checks import differences, short
 from grb.pipeline.gate import content_of
 from grb.pipeline.job import Job
 from grb.pipeline.record import Record
@@ -84,3 +86,20 @@ def check_profile(record: Record) -> Iterator[str]:
         yield f"its best epoch is {found.best_epoch}, but it has {found.epochs} epochs"
     if found.curve and max(found.curve) > round(found.val_auroc, 5):
         yield f"its best validation AUROC is {found.val_auroc}, but its curve reaches {max(found.curve)}"
+
+
+def check_dataset_name(info: DatasetInfo) -> Iterator[str]:
+    """Yield a sentence if a dataset of the catalogue is called by the name of another."""
+    catalogue = entries("dataset")
+    if info.name != info.reference and info.name in catalogue and info.reference in catalogue:
+        yield f"it calls its dataset {short(info.name)}, which is another one than {short(info.reference)}"
+
+
+def describe_dataset(info: DatasetInfo) -> str:
+    """All that scores on one dataset say of it, whatever its split."""
+    return json.dumps({name: value for name, value in serial.to_dict(info).items() if name != "split"}, sort_keys=True)
+
+
+def without_preset(attack: Any) -> Any:
+    """An attack's description without the name of its limits, which only the dataset tells."""
+    return {name: value for name, value in attack.items() if name != "preset"} if isinstance(attack, dict) else attack

@@ -141,7 +141,7 @@ class JobGraph:
         """
         wrong = self.store.contradictions(key) if self.third_party_code(self.waiting[key]) else []
         if wrong:
-            self.store.discard(key)
+            self.store.record_path(key).unlink(missing_ok=True)
             self.fail(key, f"its record does not hold: {wrong[0]}", kind=IntegrityError.__name__)
         else:
             self.finish(key, seconds)

@@ -30,6 +30,10 @@ USUAL_RECORD = 2**16
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
+def _open(path: str, flags: int = 0) -> int:
+    return os.open(path, _READ)
+
+
 @dataclass(frozen=True)
 class Problem:
     """One defect that :meth:`Store.verify` found, and the record that has it."""
@@ -164,10 +168,6 @@ class Store:
             return check_derived(record, self.read, {name: self.load(record, name) for name in record.objects})
         except (IntegrityError, DataError) as error:
             return [str(error)]
-
-    def discard(self, key: str) -> None:
-        """Remove a record; its artefacts stay until somebody cleans the store."""
-        self.record_path(key).unlink(missing_ok=True)
 
     def keys(self) -> Iterator[str]:
         """Iterate over the keys of all records, in order."""
@@ -367,10 +367,6 @@ def _refreshed(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
-
-
-def _open(path: str, flags: int = 0) -> int:
-    return os.open(path, _READ)
 
 
 def _read_record(path: str) -> bytes:

@@ -35,14 +35,35 @@ def check_roles(info: StudyInfo, scores: Iterable[Role]) -> Iterator[str]:
             yield f"its {name} is {short(own)}, but among its scores is one of {short(other[0])}"
 
 
-def check_limits(info: StudyInfo, part: Part, threats: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence if a board says that it has other limits than its attacks had.
+def check_limits(info: StudyInfo, attacks: Mapping[str, AttackInfo], modes: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence if attacks on one board had different limits, or others than the board says.
 
     Args:
         info: The study.
-        part: One of its boards.
-        threats: Threat models of the attacks on it, one of every difficulty, without those of submissions.
+        attacks: Attacks by the keys of their scores.
+        modes: Difficulties by the same keys.
     """
+    for part in info.parts:
+        first: dict[str, tuple[str, dict[str, Any]]] = {}
+        for key in part.scores:
+            attack = attacks.get(key)
+            if attack is None or attack.method.is_submission:  # whose limits may be narrower
+                continue
+            other, limits = first.setdefault(modes[key], (key, dict(attack.threat)))
+            if limits != attack.threat:
+                yield (
+                    f"it puts scores {other[:12]} and {key[:12]} of {modes[key]} on one board, but their attacks have "
+                    "different limits"
+                )
+                break
+        changes = _told_limits(info, part)
+        wrong = next((limits for _, limits in first.values() if not _changes_nothing(limits, changes)), None)
+        if wrong is not None:
+            yield f"its limits are {short(changes)}, but its scores are under {short(wrong)}"
+
+
+def _told_limits(info: StudyInfo, part: Part) -> dict[str, Any]:
+    """The limits of a board as far as its recipe names them."""
     told = info.recipe.get("threat", {})
     changes = dict(told) if isinstance(told, Mapping) else {}
     if isinstance(changes.get("feature_range"), str) and changes["feature_range"] in get_args(FeatureLimits):
@@ -50,10 +71,7 @@ def check_limits(info: StudyInfo, part: Part, threats: Iterable[Mapping[str, Any
     if part.limit is not None:
         name, value = part.limit
         changes[name] = int(value) if value.is_integer() else value
-    for given in threats:
-        if not _changes_nothing(given, changes):
-            yield f"its limits are {short(changes)}, but its scores are under {short(dict(given))}"
-            return
+    return changes
 
 
 def _changes_nothing(given: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
+from grb._paper_calls import PaperCalls, paper_calls
+from grb.attack.base import Attack, AttackContext, context_from_arrays, is_mask, run_attack
 from grb.attack.modification.pairs import PairSpace, without
 from grb.errors import DataError
 from grb.graph import Adjacency, Graph, GraphEdit, convert
@@ -205,7 +206,7 @@ def finished(context: AttackContext, state: SearchState) -> GraphEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(metaclass=PaperCalls):
     """The benchmark's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
@@ -237,6 +238,7 @@ class Limits:
             allow_isolate=self.allow_isolate,
         )
 
+    @paper_calls(is_mask)
     def attack(
         self, model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, *, seed: int = 0
     ) -> tuple[csr_matrix, Tensor]:
