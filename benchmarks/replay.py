@@ -10,6 +10,7 @@ Metattack with the same number of flips. ``cpu`` is what our attack took.
 from __future__ import annotations
 
 import statistics
+from functools import partial
 from pathlib import Path
 
 from common import options, row, started
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["theirs", "ours"])
     parser.add_argument("--rates", help="such as 0.05,0.2")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--refresh", type=int, default=8, help="flips of Metattack between two trainings")
     arguments = started(parser)
     rates = RATES[arguments.attack] if arguments.rates is None else tuple(map(float, arguments.rates.split(",")))
     for name in arguments.names:
@@ -41,7 +43,7 @@ def main() -> None:
         seconds: dict[str, float] = {}
         graphs = [] if arguments.only == "ours" else list(theirs)
         if arguments.only != "theirs":
-            make = ours_nettack if arguments.attack == "nettack" else ours_meta
+            make = ours_nettack if arguments.attack == "nettack" else partial(ours_meta, refresh=arguments.refresh)
             graphs += [own for graph in theirs for own in make(pool, graph, defense, seconds)]
         for found in replay(Pool(pool.dataset, tuple(graphs)), defense, seeds=range(arguments.seeds)):
             hit = found.target_accuracy
@@ -76,9 +78,11 @@ def ours_nettack(pool: Pool, theirs: AttackedGraph, defense: object, seconds: di
     return found
 
 
-def ours_meta(pool: Pool, theirs: AttackedGraph, defense: object, seconds: dict[str, float]) -> list[AttackedGraph]:
+def ours_meta(
+    pool: Pool, theirs: AttackedGraph, defense: object, seconds: dict[str, float], refresh: int = 8
+) -> list[AttackedGraph]:
     context = AttackContext(pool.dataset.attacker_view("full"), Modification(edges=theirs.flips))
-    result = run_attack(Metattack(), context, seed=0)
+    result = run_attack(Metattack(refresh=refresh), context, seed=0)
     name = f"ours-{theirs.rate}"
     seconds[name] = result.cpu_seconds
     return [AttackedGraph(name, result.edit, "meta", theirs.rate)]

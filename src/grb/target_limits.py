@@ -77,9 +77,9 @@ def check_per_target(per_target: PerTarget, graph: Graph, edit: GraphEdit, targe
         )
     over = (own > limits).nonzero().flatten()
     if len(over):
-        at = int(over[0])
+        first = int(over[0])
         raise BudgetError(
-            f"{int(own[at])} flips are spent on target {int(ids[at])}, but its limit is {int(limits[at])}"
+            f"{int(own[first])} flips are spent on target {int(ids[first])}, but its limit is {int(limits[first])}"
         )
     between = pairs[:, known == 2]
     if between.shape[1] and not _shared_out(between, limits - own):

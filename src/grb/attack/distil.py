@@ -129,7 +129,7 @@ def _learnt(
             logits = model(each.x, op)[: len(answer)]
             wanted = answer if answer.dim() == 1 else answer.exp().to(logits.dtype)
             optimiser.zero_grad()
-            functional.cross_entropy(logits, wanted).backward()  # type: ignore[no-untyped-call]
+            functional.cross_entropy(logits, wanted).backward()
             optimiser.step()
     use_generator(model, None)
     return model.eval().requires_grad_(False)

@@ -136,11 +136,12 @@ def read_edit(path: str | Path, clean: Graph) -> tuple[GraphEdit, list[str]]:
     """
     path = Path(path)
     names = set(read_names(path))
+    notes: list[str] = []
     if {"add", "drop", "meta"} <= names:
-        edit, notes = GraphEdit.load(path), []
+        edit = GraphEdit.load(path)
     elif {"indptr", "features"} <= names:
         arrays = read_npz(path, required=[*_MATRIX, "features"], only=[*_MATRIX, "features"])
-        edit, notes = injection_from_rows(_matrix(arrays, "", path), arrays["features"]), []
+        edit = injection_from_rows(_matrix(arrays, "", path), arrays["features"])
     elif "indptr" in names:
         edit, notes = read_adjacency(path, clean)
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from grb.attack.base import AttackResult
 from grb.attack.targets import DEGREE_BANDS, in_bands
 from grb.dataset import Dataset
 from grb.errors import DataError
@@ -82,7 +83,7 @@ def score_targets(
         raise DataError("there are no targets, but at least one is needed")
     if dataset.labels.dim() != 1:
         raise DataError(f"nodes of '{dataset.name}' have several labels, but a target has one label to lose")
-    change = getattr(edit, "edit", edit)
+    change = edit.edit if isinstance(edit, AttackResult) else edit
     graph = dataset.graph if change is None else dataset.graph.apply(change)
     said = predict_checked(model, graph, dataset).labels[ids]
     correct = said == dataset.labels[ids]

@@ -158,11 +158,13 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
         card_from(record.result["card"])
     if kind == "fit":
         return serial.from_dict(FitResult, record.result, "the result of a fit")
-    outcome = serial.from_dict(AttackOutcome, record.result, "the result of an attack")
+    attacked = serial.from_dict(AttackOutcome, record.result, "the result of an attack")
     allowed = record.job.extra.get("threat", {}).get("queries")
-    if outcome.queries is not None and (not isinstance(allowed, int) or outcome.queries > allowed):
-        raise DataError(f"its attack asked {outcome.queries} times, but its threat model allows {allowed or 0} queries")
-    return outcome
+    if attacked.queries is not None and (not isinstance(allowed, int) or attacked.queries > allowed):
+        raise DataError(
+            f"its attack asked {attacked.queries} times, but its threat model allows {allowed or 0} queries"
+        )
+    return attacked
 
 
 def check_job(job: Job) -> None:

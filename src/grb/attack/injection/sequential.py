@@ -96,9 +96,10 @@ class SeqGIA(Limits):
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Inject all batches."""
-        threat, model = context.injection, context.surrogate()
+        threat = context.injection
+        context.surrogate()  # refuses a context without a model
         clean = GraphEdit(n=context.graph.n)
-        if model is None or not (threat.nodes and threat.edges_per_node and len(context.targets)):
+        if not (threat.nodes and threat.edges_per_node and len(context.targets)):
             return clean
         problem = InjectionProblem(context)
         edit, done, total = clean, 0, threat.nodes
