@@ -16,7 +16,8 @@ from grb._version import __version__
 
 if TYPE_CHECKING:
     from grb import perturb
-    from grb.api import Scores, evaluate, load_model, run_attack, train, train_with_history
+    from grb.api import Scores, certify, evaluate, load_model, run_attack, train, train_with_history
+    from grb.auditing import audit
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
     from grb.model.adapters import wrap
@@ -29,6 +30,8 @@ __all__ = [
     "GraphEdit",
     "Scores",
     "__version__",
+    "audit",
+    "certify",
     "evaluate",
     "load_dataset",
     "load_model",
@@ -43,9 +46,12 @@ __all__ = [
 __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
-        **dict.fromkeys(("Scores", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"),
+        **dict.fromkeys(
+            ("Scores", "certify", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"
+        ),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
+        "audit": "grb.auditing",
         "perturb": "grb.perturb",
         "save_model": "grb.trainer.checkpoint",
         "to_pyg": "grb.model.to_pyg",

@@ -23,6 +23,13 @@ def test_everything_is_reported(grb_json, grb):
     assert "synth-tiny" in grb("doctor").stdout
 
 
+def test_what_is_in_order_is_short_unless_everything_is_asked_for(grb):
+    short, whole = grb("doctor").stdout.splitlines(), grb("doctor", "--all").stdout.splitlines()
+    assert len(short) < 45 < len(whole)
+    assert any("networkx" in line and line.startswith("ok") for line in whole)
+    assert sum("found:" in line for line in short) == 2
+
+
 def test_missing_extras_come_with_the_pip_command(grb_json, monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda name: None if name == "optuna" else "1.0")
     result = grb_json("doctor")
@@ -35,10 +42,9 @@ def test_datasets_that_are_missing_are_one_line_with_counts(grb_json, monkeypatc
     facts = grb_json("doctor")["facts"]
     *here, missing = [fact for fact in facts if fact["group"] == "datasets"]
     names = list(catalogue.entries("dataset"))
-    assert [fact["name"] for fact in here] == ["synth-tiny", "synth-cora", "synth-graphs"]
-    assert (
-        missing["value"] == f"{len(names) - 3} of {len(names)}: 7 in the layout of GRB, {len(names) - 10} of raw files"
-    )
+    assert [fact["name"] for fact in here] == ["synth-tiny", "synth-cora", "synth-graphs", "synth-cora-fresh"]
+    files = len(names) - 4
+    assert missing["value"] == f"{files} of {len(names)}: 10 in the layout of GRB, {files - 10} of raw files"
     assert missing["status"] == "missing" and "grb data get NAME" in missing["advice"]
 
 

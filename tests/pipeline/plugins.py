@@ -157,6 +157,19 @@ class LimitRaising:
         return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))
 
 
+@dataclass(frozen=True)
+class CountChanging:
+    """Changes the class that counts, for its whole process, and injects what it likes."""
+
+    needs_model = False
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        from grb.threat import Injection
+
+        Injection.check = lambda *_: {"nodes": 1, "edges": 0, "most_edges_per_node": 0}  # type: ignore[method-assign,assignment]
+        return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))
+
+
 class Linear(GraphModel):
     """A model of the user's: features times a matrix."""
 

@@ -94,6 +94,8 @@ def test_what_could_not_be_read_is_not_written(study: Study, store: Store, tmp_p
         {"data": DataRef("synth-tiny", "f", (Spec("lowpass+os:system"),))},
         {"data": DataRef("os:getcwd", "f")},
         {"spec": Spec("os:system")},
+        {"spec": Spec("a-file-of-mine:run")},
+        {"spec": Spec("7zip:Übung")},
         {"spec": Spec("gcn+at", {"attack": "os:system"})},
         {"spec": Spec("gcn+at", {"attack": {"name": "os:system"}})},
         {"spec": Spec("fgsm", {"deep": [{"deeper": ["subprocess:run"]}]})},
@@ -104,6 +106,8 @@ def test_what_could_not_be_read_is_not_written(study: Study, store: Store, tmp_p
 )
 def test_code_is_found_wherever_a_job_names_it(study: Study, store: Store, change) -> None:
     record = store.read(of_kind(study, "attack")[0].key)
+    if "extra" in change:
+        change = {"extra": {**record.job.extra, **change["extra"]}}
     job = replace(record.job, **change)
     assert named_code(job)
     forged = Record(job.key, job, record.result, record.objects, record.provenance)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +15,14 @@ import typer
 
 from grb import catalogue
 from grb.errors import DataError
+from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
     from grb.pipeline.store import Store
 
 MAX_SEEDS = 10_000
-EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20"}
+EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20", "--model-param": "groups=20"}
 # parameters that are lists, also with one value
 LISTS = ("hidden_features",)
 
@@ -33,6 +35,15 @@ def names(*kinds: str) -> Callable[[str], list[str]]:
         return [name for name in dict.fromkeys(known) if name.startswith(incomplete)]
 
     return complete
+
+
+def find_code(names: Iterable[str], folder: Path | None = None) -> None:
+    """Let ``module:Class`` be found beside the recipe that names it, or in this directory; last, so that nothing is hidden."""
+    if not any(is_import_path(name) for name in names):
+        return
+    for place in (folder, Path.cwd()):
+        if place is not None and str(place.resolve()) not in sys.path:
+            sys.path.append(str(place.resolve()))
 
 
 def use_machine(threads: int) -> None:
@@ -213,6 +224,10 @@ Threads = Annotated[
 ]
 
 
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Accept records that name code as package.module:Class; for your own stores."),
+]
 StoreOption = Annotated[
     Path | None, typer.Option("--store", help="Directory of records and artefacts; the one below GRB_HOME by default.")
 ]

@@ -105,6 +105,8 @@ def get(
         limits: Limits of every download.
     """
     name = catalogue.canonical("dataset", name)
+    if name not in registry.EMBEDDED:
+        name = registry.FRESH.get(name, name)
     if name in registry.EMBEDDED:
         return Obtained(name, None, "embedded: there is nothing to get")
     if name in SOURCES:

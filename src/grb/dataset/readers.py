@@ -14,12 +14,13 @@ from pathlib import Path
 
 from grb import catalogue
 from grb.dataset import ogb, pathlengths, pyg, raw_arrays, registry, storage, synthetic
+from grb.dataset.fresh import fresh
 from grb.dataset.raw_arrays import RawArrays
 from grb.dataset.registry import SOURCES, Source
 from grb.errors import DataError, MissingDataset
 
 # raised when the arrays of a dataset change
-VERSION = 1
+VERSION = 2
 
 
 def read_named(name: str, data_dir: str | os.PathLike[str] | None = None) -> RawArrays:
@@ -30,6 +31,8 @@ def read_named(name: str, data_dir: str | os.PathLike[str] | None = None) -> Raw
         data_dir: Directory to search before ``$GRB_DATA`` and the cache.
     """
     name = catalogue.canonical("dataset", name)
+    if name in registry.FRESH:
+        return replace(fresh(read_named(registry.FRESH[name], data_dir)), name=name)
     if name in SOURCES:
         return _cached(name, SOURCES[name], registry.find(name, data_dir)).with_own_scheme()
     if name in registry.EMBEDDED:

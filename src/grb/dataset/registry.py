@@ -22,7 +22,9 @@ Splitting = Literal["predefined", "folds", "random"]
 Difficulty = Literal["easy", "medium", "hard", "full"]
 DIFFICULTIES: tuple[Difficulty, ...] = ("easy", "medium", "hard", "full")
 FILES = ("adj.npz", "features.npz", "labels.npz", "index.npz")
-EMBEDDED = ("synth-cora", "synth-tiny", "synth-graphs")
+EMBEDDED = ("synth-cora", "synth-tiny", "synth-graphs", "synth-cora-fresh")
+# datasets whose test nodes are a graph of their own, and what they are cut from
+FRESH = {f"{name}-fresh": name for name in ("synth-cora", "grb-cora", "grb-citeseer", "grb-flickr")}
 REBUILT = {"flickr-rebuilt": "flickr", "reddit-rebuilt": "reddit"}
 TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
@@ -84,6 +86,10 @@ def _geom(loader: str, name: str, title: str, folder: str) -> Source:
     short = name.lower()
     files = ("out1_node_feature_label.txt", "out1_graph_edges.txt", f"{short}_split_0.6_0.2_0.npz")
     return _node(loader, title, "predefined", name, folder, *files)
+
+
+def _snake(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def _planetoid(name: str) -> Source:
@@ -161,6 +167,12 @@ SOURCES: Mapping[str, Source] = {
     "deezer-europe": _node("DeezerEurope", "DzEu", "random", None, "", "deezer_europe.npz"),
     "flickr": _node("Flickr", "Flickr", "predefined", None, "", "adj_full.npz", "feats.npy"),
     # not of that paper
+    **{
+        f"heterophilous-{name.lower()}": _node(
+            "HeterophilousGraphDataset", name, "predefined", name, _snake(name), f"{_snake(name)}.npz"
+        )
+        for name in ("Minesweeper", "Tolokers", "Roman-empire", "Amazon-ratings", "Questions")
+    },
     "ogbn-arxiv": _ogb_nodes("ogbn-arxiv", "time"),
     "ogbn-products": _ogb_nodes("ogbn-products", "sales_ranking"),
     "ogbn-proteins": _ogb_nodes("ogbn-proteins", "species"),
@@ -246,6 +258,7 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None, *, files: Co
         files: Files that the directory of a GRB dataset must have.
     """
     name = canonical("dataset", name)
+    name = FRESH.get(name, name)
     searched = roots(data_dir)
     if name in SOURCES:
         places = [_raw_place(root, SOURCES[name]) for root in searched]
