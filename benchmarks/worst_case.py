@@ -171,8 +171,8 @@ def table(results: Results) -> str:
     """One line per victim and seed; the ensemble is bold where it is above a single attack or the issue's limit."""
     names = ["clean", *SINGLE, *ENSEMBLES]
     lines = [
-        f"| victim | seed | {' | '.join(names)} | asked for | CPU s | passes |",
-        "|---" * (len(names) + 5) + "|",
+        f"| victim | seed | {' | '.join(names)} | asked for | version | CPU s | passes |",
+        "|---" * (len(names) + 6) + "|",
     ]
     for seed in sorted({row["seed"] for row in results.rows}):
         for victim in VICTIMS:
@@ -187,9 +187,8 @@ def table(results: Results) -> str:
             auto = rows["auto"]
             asked = f"{limit:.1f}" if limit < 100 else "-"
             passes = f"{auto['forward']} + {auto['backward']}"
-            lines.append(
-                f"| {victim} | {seed} | {' | '.join(cells)} | {asked} | {auto['cpu_seconds']:.0f} | {passes} |"
-            )
+            last = f"{asked} | {auto['version']} | {auto['cpu_seconds']:.0f} | {passes}"
+            lines.append(f"| {victim} | {seed} | {' | '.join(cells)} | {last} |")
     return "\n".join(lines)
 
 

@@ -60,8 +60,8 @@ class GraphAutoAttack:
     r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
-    pays (successive halving); members that can continue from an edit do so there, from the best one. An edit is judged by the
-    true model: by the accuracy that the attacker expects it to leave, and among equals by the mean margin
+    pays (successive halving). The best of them then continues from the strongest edit of all, if it can. An edit is judged by
+    the true model: by the accuracy that the attacker expects it to leave, and among equals by the mean margin
     :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few targets, that accuracy is the
     fraction of targets that keep the label which the attack aims at. An injection can take all labels away, also from targets
     that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that aims at predicted
@@ -106,6 +106,8 @@ class GraphAutoAttack:
             )
         for level in range(1, LEVELS):
             entrants = race.run(race.best_of(entrants, level), level)
+        if race.best.edit.num_new:
+            race.run([each for each in entrants if each.member.resume is not None][:1], LEVELS - 1, resume=True)
         return race.best.edit
 
 
@@ -167,18 +169,25 @@ class _Race:
             self._report(Trial("relaxations", error=_reason(error)))
             return {}
 
-    def run(self, entrants: Sequence[Entrant], level: int = 0) -> list[Entrant]:
-        """Run all entrants at one level and return those that found a legal edit, the best first."""
+    def run(self, entrants: Sequence[Entrant], level: int = 0, *, resume: bool = False) -> list[Entrant]:
+        """Run all entrants at one level and return those that found a legal edit, the best first.
+
+        Args:
+            entrants: Who runs.
+            level: Level of effort.
+            resume: Whether they continue from the best edit so far instead of starting anew.
+        """
         results: list[Judged] = []
         for entrant in entrants:
             if self.is_over:
                 break
             name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
+            name += " continued" if resume else ""
             start = time.process_time()
             seed = int(torch.randint(2**62, (1,), generator=self.generator))
             with count_passes() as passes:
                 try:
-                    edit = self._attempt(entrant, level, seed)
+                    edit = self._attempt(entrant, level, seed, resume=resume)
                 except Exception as error:
                     # a relaxation may fail in any way; what is wrong with the model itself or with us should be seen
                     if not entrant.relaxation and not isinstance(error, GRBError | RuntimeError):
@@ -202,7 +211,7 @@ class _Race:
         ordered = sorted(results, key=lambda each: each.order)
         return [each.entrant for each in ordered if each.entrant is not None]
 
-    def _attempt(self, entrant: Entrant, level: int, seed: int) -> GraphEdit:
+    def _attempt(self, entrant: Entrant, level: int, seed: int, *, resume: bool) -> GraphEdit:
         # a simplified twin may predict other labels than the model: all entrants aim at the same
         quiet = replace(
             self.context,
@@ -212,8 +221,7 @@ class _Race:
             on_note=lambda note: None,
         )
         member, best = entrant.member, self.best.edit
-        resumes = level == LEVELS - 1 and member.resume is not None and bool(best.num_new)
-        attack = member.resume(best) if resumes and member.resume is not None else member.build(level)
+        attack = member.resume(best) if resume and member.resume is not None else member.build(level)
         return project(self.context, attack(quiet, generator=torch.Generator().manual_seed(seed)))
 
     @staticmethod

@@ -19,8 +19,7 @@ class Member:
         name: Name in the record, for instance ``"pgd-classes"``.
         build: Function from a level of effort to the attack: 0 a cheap probe, 1 the usual effort, 2 as deep as it pays.
         gradient_free: Whether the attack asks for outputs alone.
-        resume: Function from an edit to an attack that continues from it; then the deepest level continues from the best
-            edit of the race instead of starting anew.
+        resume: Function from an edit to an attack that continues from it, which ends the race; None if it cannot.
     """
 
     name: str
