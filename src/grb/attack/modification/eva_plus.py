@@ -10,14 +10,12 @@ from torch import Tensor
 from grb.attack.base import Attack, AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.exchange import Exchange
-from grb.attack.modification.local import FlipEvaluator
+from grb.attack.modification.local import FlipEvaluator, affordable
 from grb.attack.modification.pairs import PairSpace
 from grb.attack.modification.scores import victim_of
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
-# mutations for a model that needs a whole forward pass for each
-WHOLE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +106,7 @@ class Mutations:
 
     def __call__(self, state: SearchState, evaluator: FlipEvaluator) -> Tensor:
         """Pairs that may be flipped one by one, [2, p]."""
-        count = self.count if evaluator.local else min(self.count, WHOLE)
+        count = affordable(evaluator, self.count)
         if self.space.count <= count:
             numbers = torch.arange(self.space.count)
         else:

@@ -26,6 +26,7 @@ from grb.attack.modification.low_rank_gradients import (
     probe_graph,
     through,
 )
+from grb.attack.modification.masks import MaskedGradient, mask_of
 from grb.attack.passes import counted
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, normalise
@@ -69,7 +70,9 @@ class Victim:
         loss: Loss | None = None,
         labels: Tensor | None = None,
     ) -> None:
-        self.model, self.graph, self.targets = model, graph, targets
+        self.graph, self.targets = graph, targets
+        self.mask = mask_of(model, graph)
+        self.model = model = model if self.mask is None else self.mask.model
         rewired = Rewired(model, graph)
         self.stages: Sequence[Stage] = (rewired.stages or [])[len(rewired.lead) :]
         self.state = rewired.state
@@ -95,9 +98,13 @@ class Victim:
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
 
+    def seen(self, adj: Adjacency) -> Adjacency:
+        """The edges that reach the model: all of them, but for a model with a mask."""
+        return adj if self.mask is None else self.mask.cut(adj)
+
     def operators(self, adj: Adjacency) -> Sequence[CSR]:
         """What the model makes of some edges for its stages."""
-        return _listed(prepare(self.model, adj))
+        return _listed(prepare(self.model, self.seen(adj)))
 
     @property
     def closed_form(self) -> bool:
@@ -108,8 +115,8 @@ class Victim:
         """Logits of all nodes, [n, classes], without gradients."""
         with torch.no_grad():
             if self.scalings is None:
-                return counted(self.model(self.graph.x, prepare(self.model, adj)))
-            ops, state = _listed(prepare(self.model, adj)), self.state
+                return counted(self.model(self.graph.x, prepare(self.model, self.seen(adj))))
+            ops, state = self.operators(adj), self.state
             for stage in self.stages:
                 state = stage.apply(state) if isinstance(stage, Rows) else _moved(_propagate(stage), ops, state)
             return counted(state[0])
@@ -126,7 +133,9 @@ class Victim:
         """Derivatives of the mean loss of the targets with respect to edges, at these edges and weights."""
         if self.scalings is None:
             return _ByAutograd(self, adj)
-        return self._closed_form(adj, self.scalings)
+        if self.mask is None:
+            return self._closed_form(adj, self.scalings)
+        return MaskedGradient(self._closed_form(self.mask.cut(adj), self.scalings), self.mask)
 
     def _closed_form(self, adj: Adjacency, scalings: Sequence[Scaling]) -> Gradient:
         ops = _listed(prepare(self.model, adj))
@@ -211,7 +220,7 @@ class _ByAutograd:
 
     def _logits(self, adj: Adjacency) -> Tensor:
         try:
-            op = prepare(self.victim.model, adj)
+            op = prepare(self.victim.model, self.victim.seen(adj))
         except RuntimeError as error:  # a preparation outside torch cannot take weights that ask for gradients
             raise self._no_gradients() from error
         logits: Tensor = self.victim.model(self.victim.graph.x, op)

@@ -13,7 +13,7 @@ from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.eva_plus import Mutations
 from grb.attack.modification.exchange import Exchange, Proposals
 from grb.attack.modification.gradient import Victim
-from grb.attack.modification.local import FlipEvaluator
+from grb.attack.modification.local import FlipEvaluator, affordable
 from grb.attack.modification.scores import GradientScores, victim_of
 from grb.attack.modification.selectors import NEVER, best
 from grb.errors import DataError
@@ -23,8 +23,6 @@ from grb.graph import GraphEdit
 POOL, AUTOGRAD_POOL = 2**24, 2**16
 # partners remembered for every target
 MEMORY = 8
-# proposals for a model that needs a whole forward pass for each
-WHOLE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +102,7 @@ class ByGradients:
     def __call__(self, state: SearchState, evaluator: FlipEvaluator) -> Tensor:
         """Pairs that may be flipped one by one, [2, p]."""
         scores = GradientScores(self.victim.gradient(state.adj), state.clean)
-        count = self.candidates if evaluator.local else min(self.candidates, WHOLE)
+        count = affordable(evaluator, self.candidates)
         pool = POOL if self.victim.closed_form else AUTOGRAD_POOL
         salt = int(torch.randint(2**62, (1,), generator=self.generator))
         return best(state, scores, count, pool, NEVER, salt, self.generator).pairs
