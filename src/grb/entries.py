@@ -222,6 +222,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "edges, start, loss and optimiser by name, with rewiring by gradients",
             group="injection",
         ),
+        "injection-random-search": Entry(
+            "grb.attack.injection.random_search:InjectionRandomSearch",
+            "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
+            group="injection",
+        ),
         "rnd-edges": Entry(
             "grb.attack.modification.random:RND", "drop random edges", ("rand-edges",), group="modification"
         ),

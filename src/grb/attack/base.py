@@ -91,6 +91,7 @@ class Trial:
         backward: Number of backward passes.
         kept: Which targets keep the label that the attack aims at, [t] booleans; None if there is no edit.
         error: Why there is none.
+        relaxation: Name of the model's relaxation that lent its gradients; empty for the model itself.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Trial:
     backward: int = 0
     kept: Tensor | None = None
     error: str = ""
+    relaxation: str = ""
 
     @property
     def accuracy(self) -> float | None:

@@ -296,6 +296,30 @@ def claims_table(board: Board, difficulty: str | None = None) -> Table | None:
     return Table(f"claimed vs. re-evaluated {board.metric} (%), {difficulty}", headers, rows)
 
 
+def adaptive_table(board: Board, difficulty: str | None = None) -> Table | None:
+    """Defenses that were attacked through relaxations, which these are and who declared them; None if there are none."""
+    difficulty = chosen_difficulty(board, difficulty)
+    found = {
+        cell.defense: metadata
+        for cell in board.cells
+        if cell.difficulty == difficulty
+        for metadata in cell.metadata
+        if metadata.get("attacked_through")
+    }
+    if not found:
+        return None
+    rows = tuple(
+        (
+            sanitize(defense),
+            sanitize(", ".join(map(str, found[defense]["attacked_through"]))),
+            sanitize(found[defense]["relaxations_declared_by"]),
+        )
+        for defense in ordered(board, difficulty)
+        if defense in found
+    )
+    return Table(f"adaptive attacks, {difficulty}", ("defense", "attacked through", "declared by"), rows)
+
+
 def tables(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> list[Table]:
     """Everything that a terminal shows of a board."""
     found = [
@@ -304,6 +328,7 @@ def tables(board: Board, difficulty: str | None = None, metric: str = "score", *
         attack_table(board, difficulty, sign=sign),
         paper_table(board, difficulty, sign=sign),
         claims_table(board, difficulty),
+        adaptive_table(board, difficulty),
     ]
     return [table for table in found if table is not None]
 

@@ -32,12 +32,13 @@ from grb import serial
 from grb.atomic import size_of
 from grb.entries import entries
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.evaluator.measurement import ENSEMBLES, Measurement
+from grb.evaluator.measurement import Measurement
 from grb.names import is_import_path
 from grb.pipeline.card import card_from
 from grb.pipeline.job import Job
 from grb.pipeline.record import CLOCKS, SUBMISSION, Record
 from grb.pipeline.study import StudyInfo
+from grb.pipeline.true_labels import check_true_labels
 from grb.serial import Count
 
 if TYPE_CHECKING:
@@ -162,10 +163,10 @@ def _check_job(job: Job) -> None:
         if len(name) > MAX_NAME:
             raise DataError(f"it names something with {len(name)} characters")
     labels = job.extra.get("labels", "predicted")
-    if labels != "predicted" and job.spec.name not in ENSEMBLES.values():
-        raise DataError(
-            f"its attack '{job.spec.name[:40]}' aims at {str(labels)[:20]} labels, which is for the evaluator's ensemble alone"
-        )
+    if labels not in ("predicted", "true"):
+        raise DataError(f"its attack aims at {str(labels)[:20]} labels, but 'predicted' or 'true' is needed")
+    if labels == "true":
+        check_true_labels(job.spec.name, str(job.extra.get("knowledge")))
 
 
 def named_code(job: Job) -> list[str]:

@@ -309,7 +309,7 @@ class Planner:
             threat: What is allowed.
             repeat: Number of the repeat, which is added to the recipe's seed.
             knowledge: ``white-box`` or ``transfer``.
-            labels: Labels that it aims at; ``true`` is for the evaluator's ensemble.
+            labels: Labels that it aims at; ``true`` is for the evaluator's own white-box attacks.
             pool: Keys of attacks whose edits the ensemble starts with, by role.
         """
         whole, method, version = self.method("attack", spec)

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from grb.catalogue import is_third_party
 from grb.errors import DataError
 from grb.evaluator.board import BY_DEFAULT, CLEAN, Board, Ranking, Run, board_from_runs
 from grb.evaluator.claims import compare_claims
@@ -360,6 +361,10 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
             "passes": dict(attack.passes),
             **({"trials": [dict(trial) for trial in attack.trials]} if attack.trials else {}),
         }
+        through = sorted({str(trial["relaxation"]) for trial in attack.trials if trial.get("relaxation")})
+        if through:
+            declared = "its author" if is_third_party("model", victim.method.name) else "grb"
+            shown |= {"attacked_through": through, "relaxations_declared_by": declared}
     if found.flags:
         shown["flags"] = [flag.to_dict() for flag in found.flags]
     return shown

@@ -200,7 +200,7 @@ class Worker:
             result["trials"] = [trial.to_dict() for trial in done.trials]
             result["envelope"] = pack_bits(done.envelope)
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
-        meta |= _split(job)
+        meta |= _split(job) | ({"labels": done.labels} if done.labels != "predicted" else {})
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -123,7 +123,62 @@ def test_a_defense_is_attacked_through_its_relaxations_and_judged_itself() -> No
     through, direct = (
         min(left for own, left in tried if own is smooth and left is not None) for smooth in (True, False)
     )
+    assert {trial.relaxation for trial in result.trials} == {"", "smooth"}
     assert through < direct and float(kept(context, result.edit).float().mean()) == through
+
+
+class Stopped(Masked):
+    """A defense whose outputs cannot be differentiated at all."""
+
+    def forward(self, x: Tensor, adj: Any) -> Tensor:
+        return self.inner(x, adj).detach()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_defense_without_gradients_is_attacked_through_its_relaxations() -> None:
+    torch.manual_seed(0)
+    context = context_of("injection", model=Stopped(GCN(GRAPH.num_features, 3)).eval())
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    assert [bool(trial.error) for trial in result.trials[1:5]] == [True, True, False, False]
+    assert float(kept(context, result.edit).float().mean()) < 1
+
+
+def test_a_model_that_gives_outputs_alone_is_attacked_by_the_members_without_gradients() -> None:
+    class Silent(Stopped):
+        def relaxations(self) -> dict[str, nn.Module]:
+            return {}
+
+    torch.manual_seed(0)
+    context = context_of("injection", model=Silent(GCN(GRAPH.num_features, 3)).eval())
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    ran = {trial.name for trial in result.trials if not trial.error}
+    assert ran == {"clean graph", "random-search"}
+    assert float(kept(context, result.edit).float().mean()) < 1
+
+
+class Shifted(Masked):
+    """A defense whose relaxation predicts another class than itself everywhere."""
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        class Twin(Masked):
+            def forward(self, x: Tensor, adj: Any) -> Tensor:
+                return self.inner(x, adj).roll(1, dims=1)
+
+        return {"shifted": Twin(self.inner)}
+
+
+def test_entrants_through_a_relaxation_aim_at_the_labels_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    aimed = []
+
+    def spy(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        aimed.append(context.aimed_labels(predict(context.surrogate(), context.graph)[context.targets]))
+        return GraphEdit(n=context.graph.n)
+
+    monkeypatch.setattr(ensemble, "members", lambda context: (Member("spy", lambda level: spy),))
+    torch.manual_seed(0)
+    context = context_of("injection", model=Shifted(GCN(GRAPH.num_features, 3)).eval())
+    run_attack(GraphAutoAttack(), context, seed=0)
+    assert len(aimed) >= 2 and all(torch.equal(each, aimed[0]) for each in aimed)
 
 
 def test_members_that_fail_are_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,5 +220,6 @@ def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> Non
 def test_a_trial_is_json() -> None:
     trial = Trial("pgd", 1, 0.123456, 10, 9, torch.tensor([True, False]))
     assert trial.to_dict() == {
-        "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "kept": 0.5,
+        "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "relaxation": "",
+        "kept": 0.5,
     }  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 from grb.attack.auto.member import Member
 from grb.attack.injection.composed import ComposedInjection
 from grb.attack.injection.pgd import PGD
+from grb.attack.injection.random_search import InjectionRandomSearch
 
 # steps before edges are exchanged, rounds of exchange, and steps after each of them, by level
 EFFORT = ((60, 4, 20), (150, 12, 40), (300, 30, 60))
@@ -29,6 +30,10 @@ def _pgd(level: int) -> PGD:
     return PGD(step_size=0.01, steps=(100, 400, 1000)[level])
 
 
+def _random_search(level: int) -> InjectionRandomSearch:
+    return InjectionRandomSearch(steps=(150, 1000, 4000)[level])
+
+
 MEMBERS = (
     Member("classes-real", _composed(edges="low-degree-classes", start="other-class")),
     Member("classes-noise-apgd", _composed(edges="low-degree-classes", start="noise", optimiser="apgd")),
@@ -40,4 +45,5 @@ MEMBERS = (
         "tdgia-smooth", _composed(edges="tdgia", start="everywhere", loss="smooth", optimiser="sine", step_size=0.1)
     ),
     Member("pgd", _pgd),
+    Member("random-search", _random_search, gradient_free=True),
 )
