@@ -52,9 +52,7 @@ def largest_component(name: str, split: int) -> grb.Dataset:
     _, parts = sp.csgraph.connected_components(adj)
     nodes = np.flatnonzero(parts == np.bincount(parts).argmax())
     adj, x, y = adj[nodes][:, nodes], features[nodes].toarray(), arrays["labels"][nodes].astype(np.int64)
-    shown, test = train_test_split(
-        np.arange(len(nodes)), train_size=0.2, test_size=0.8, stratify=y, random_state=split
-    )
+    shown, test = train_test_split(np.arange(len(nodes)), train_size=0.2, test_size=0.8, stratify=y, random_state=split)
     train, val = train_test_split(shown, train_size=0.5, test_size=0.5, stratify=y[shown], random_state=split)
     parts_of = {"train": np.sort(train), "val": np.sort(val), "test": np.sort(test)}
     return grb.Dataset.from_arrays(adj, torch.from_numpy(x).float(), torch.from_numpy(y), split=parts_of, name=name)
@@ -178,4 +176,3 @@ def inductive_view(dataset: grb.Dataset) -> View:
 def accuracy(model: nn.Module, dataset: grb.Dataset, edit: Any = None) -> float:
     """Per cent of the test nodes that get their own label."""
     return 100 * grb.evaluate(model, dataset, edit)["full"]
-

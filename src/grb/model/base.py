@@ -98,6 +98,8 @@ class GraphModel(nn.Module):
     params: Mapping[str, Any]
     trained_as: str | None = None
     """The full name that the training was asked for, such as ``gcn+ln+at``."""
+    operator_cost: float = 1
+    """What :meth:`prepare` costs, about, in forward passes; searches look at fewer graphs where it is much."""
 
     def prepare(self, adj: Adjacency) -> Any:
         """What ``forward`` needs of a graph's edges, made once per graph."""

@@ -123,9 +123,9 @@ def members(context: AttackContext) -> tuple[Member, ...]:
         from grb.attack.auto.injection import MEMBERS
 
         return MEMBERS
-    from grb.attack.auto.modification import MEMBERS as EDGE_MEMBERS
+    from grb.attack.auto.modification import members_for
 
-    return EDGE_MEMBERS
+    return members_for(context)
 
 
 def _anything_allowed(context: AttackContext) -> bool:
@@ -144,7 +144,9 @@ class _Race:
         self.labels = context.aimed_labels(logits)
         # how likely the attacker holds every class of every target to be the true one, [t, c]
         certain = context.labels == "true" or not isinstance(context.threat, Injection)
-        self.belief = one_hot(self.labels, logits.shape[1]).float() if certain else torch.softmax(logits, dim=1).nan_to_num()
+        self.belief = (
+            one_hot(self.labels, logits.shape[1]).float() if certain else torch.softmax(logits, dim=1).nan_to_num()
+        )
         self.found: list[Judged] = []
 
     @property

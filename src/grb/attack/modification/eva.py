@@ -10,7 +10,7 @@ from torch import Tensor
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.exchange import smooth_count
-from grb.attack.modification.local import FlipEvaluator, evaluator_of
+from grb.attack.modification.local import FlipEvaluator, evaluator_of, note_cost
 from grb.attack.modification.pairs import contains
 from grb.attack.modification.scores import victim_of
 from grb.attack.modification.selectors import accept
@@ -73,7 +73,7 @@ class EvA(Limits):
             return state.edit
         search = _Evolution(self, context, state, generator)
         edit = finished(context, search())
-        context.note("{passes} graphs were evaluated", passes=search.evaluator.passes)
+        note_cost(context, search.evaluator)
         return edit
 
 

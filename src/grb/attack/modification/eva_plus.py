@@ -10,12 +10,11 @@ from torch import Tensor
 from grb.attack.base import Attack, AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.exchange import Exchange
-from grb.attack.modification.local import FlipEvaluator, affordable
+from grb.attack.modification.local import FlipEvaluator, affordable, note_cost
 from grb.attack.modification.pairs import PairSpace
 from grb.attack.modification.scores import victim_of
 from grb.errors import DataError
 from grb.graph import GraphEdit
-
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class EvAPlus(Limits):
     share: float = 0.5
     memory: int = 8
     start: Attack | None = None
-    version = 1
+    version = 2
 
     def __post_init__(self) -> None:
         least = min(self.candidates, self.refresh, self.memory)
@@ -72,7 +71,7 @@ class EvAPlus(Limits):
             search.start(torch.cat([edit.add, edit.drop], dim=1))
         search.grow()
         search.exchange(self.rounds, self.share)
-        context.note("{passes} graphs were evaluated", passes=search.evaluator.passes)
+        note_cost(context, search.evaluator)
         return finished(context, search.state)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from grb.attack.incremental import Rewired
 from grb.attack.losses import Loss, tanh_margin, typical_margin
+from grb.attack.modification.captured import Captured
 from grb.attack.modification.low_rank_gradients import (
     PAIRS_AT_ONCE,
     ByFactors,
@@ -77,6 +78,7 @@ class Victim:
         self.stages: Sequence[Stage] = (rewired.stages or [])[len(rewired.lead) :]
         self.state = rewired.state
         self.scalings = self._scalings() if self.state else None
+        self.captured = Captured.of(model, graph.x) if self.scalings is None else None
         if labels is None or loss is None:
             clean = self.logits(graph.adj)[targets]
             labels = clean.argmax(1) if labels is None else labels
@@ -109,7 +111,7 @@ class Victim:
     @property
     def closed_form(self) -> bool:
         """Whether the gradient of every pair has a closed form, so that no pair has to be an edge."""
-        return self.scalings is not None
+        return self.scalings is not None or self.captured is not None
 
     def logits(self, adj: Adjacency) -> Tensor:
         """Logits of all nodes, [n, classes], without gradients."""
@@ -131,11 +133,13 @@ class Victim:
 
     def gradient(self, adj: Adjacency) -> Gradient:
         """Derivatives of the mean loss of the targets with respect to edges, at these edges and weights."""
-        if self.scalings is None:
+        if self.scalings is not None:
+            found: Gradient = self._closed_form(self.seen(adj), self.scalings)
+        elif self.captured is not None:
+            found = self.captured.gradient(self.seen(adj), self.graph.x, self.targets, self.labels, self.loss_of)
+        else:
             return _ByAutograd(self, adj)
-        if self.mask is None:
-            return self._closed_form(adj, self.scalings)
-        return MaskedGradient(self._closed_form(self.mask.cut(adj), self.scalings), self.mask)
+        return found if self.mask is None else MaskedGradient(found, self.mask)
 
     def _closed_form(self, adj: Adjacency, scalings: Sequence[Scaling]) -> Gradient:
         ops = _listed(prepare(self.model, adj))

@@ -8,6 +8,7 @@ of one alternative, its columns are rows of the current graph or rows that the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss
 from grb.attack.modification.gradient import Victim
 from grb.attack.modification.low_rank_gradients import Scaling, power
@@ -32,8 +34,8 @@ TRIED = 8
 # numbers in the states of all rows that are computed at once, and the rows that one flip is taken to change
 NUMBERS = 2**24
 BALL = 64
-# alternatives of a round that are whole passes, and whole passes that those of a round may cost if they are local
-WHOLE, ROUND = 64, 256
+# alternatives of a round that are whole passes, the fewest of them, and whole passes that a round may cost if they are local
+WHOLE, FEWEST, ROUND = 64, 4, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +100,17 @@ def affordable(evaluator: FlipEvaluator, wanted: int) -> int:
         wanted: At most this number.
     """
     if not evaluator.local:
-        return min(wanted, WHOLE)
+        return min(wanted, max(FEWEST, int(WHOLE / evaluator.cost)))
     return min(wanted, max(WHOLE, int(ROUND / max(evaluator.cost, 1e-9))))
+
+
+def note_cost(context: AttackContext, evaluator: FlipEvaluator) -> None:
+    """Leave a remark about the graphs that were looked at and what that cost in forward passes of the whole graph."""
+    context.note(
+        "{graphs} graphs were evaluated at the cost of {passes} forward passes, beside gradients",
+        graphs=evaluator.passes,
+        passes=math.ceil(evaluator.work),
+    )
 
 
 class WholeEvaluator:
@@ -112,10 +123,10 @@ class WholeEvaluator:
     """
 
     local = False
-    cost = 1.0
 
     def __init__(self, victim: Victim, adj: Adjacency, row_loss: Loss) -> None:
         self.victim, self.adj, self.row_loss, self.passes = victim, adj, row_loss, 0
+        self.cost = max(1.0, float(getattr(victim.model, "operator_cost", 1)))
         self.losses, self.right = self._judged(adj)
 
     @property

@@ -13,7 +13,7 @@ from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.eva_plus import Mutations
 from grb.attack.modification.exchange import Exchange, Proposals
 from grb.attack.modification.gradient import Victim
-from grb.attack.modification.local import FlipEvaluator, affordable
+from grb.attack.modification.local import FlipEvaluator, affordable, note_cost
 from grb.attack.modification.scores import GradientScores, victim_of
 from grb.attack.modification.selectors import NEVER, best
 from grb.errors import DataError
@@ -56,7 +56,7 @@ class LocalSearch(Limits):
     rounds: int = 20
     share: float = 0.2
     start: Attack | None = None
-    version = 1
+    version = 2
 
     def __post_init__(self) -> None:
         if self.refresh < 1 or self.candidates < 1 or self.mutations < 0 or self.rounds < 0 or not 0 <= self.share <= 1:
@@ -81,7 +81,7 @@ class LocalSearch(Limits):
             search.start(torch.cat([edit.add, edit.drop], dim=1))
         search.grow()
         search.exchange(self.rounds, self.share)
-        context.note("{passes} graphs were evaluated, beside the gradients", passes=search.evaluator.passes)
+        note_cost(context, search.evaluator)
         return finished(context, search.state)
 
 
