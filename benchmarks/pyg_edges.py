@@ -4,8 +4,8 @@
 
 Every seed trains a ``torch_geometric.nn.GCN`` of two layers of 64 on the dataset. Both sides attack this module, wrapped by
 ``grb.wrap`` for ours, on all test nodes with 5 % of the edges, the same number of epochs and blocks of the same size, with true
-labels. Printed are what is left of the accuracy and the CPU seconds of an epoch (the whole attack over its epochs). Ours runs as
-tuned and with the paper's constants.
+labels. Printed are what is left of the accuracy and the CPU seconds of an epoch (the whole attack over its epochs). Ours runs
+as tuned (its refinements after the epochs are counted too) and with the paper's constants.
 """
 
 from __future__ import annotations

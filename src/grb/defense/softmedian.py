@@ -147,7 +147,8 @@ def _diffusion(teleport: float) -> list[Stage]:
     def end(state: State) -> State:
         return (state[0][:, :-1] / state[0][:, -1:].clamp_min(1e-12),)
 
-    return [Rows(start), *[Propagate(), Rows(back)] * DIFFUSED, Rows(end)]
+    step: list[Stage] = [Propagate(), Rows(back)]
+    return [Rows(start), *(step * DIFFUSED), Rows(end)]
 
 
 class SoftMedianConv(nn.Module):

@@ -30,7 +30,7 @@ class LowRankCollapse(Limits):
     r"""Lowers the smallest degree of a model's low-rank graph until the normalisation by it takes over all rows.
 
     A model that keeps :math:`A_r = V \Lambda V^T` of the adjacency divides by the roots of :math:`d = A_r 1 + 1`, and nothing
-    keeps these positive. With the eigenvectors held constant, :math:`A_r = V V^T A V V^T`, adding the pair :math:`(a, b)` changes
+    keeps these positive. With constant eigenvectors, :math:`A_r = V V^T A V V^T`, adding the pair :math:`(a, b)` changes
 
     .. math:: \Delta d_u = P_{ua} (P 1)_b + P_{ub} (P 1)_a, \qquad P = V V^T ,
 

@@ -1,4 +1,4 @@
-"""Models that some pairs of nodes never reach, such as a GCN behind a filter of edges: exact gradients and outcomes for them."""
+"""Models that some pairs of nodes never reach, such as a GCN behind a filter of edges: exact gradients and outcomes."""
 
 from __future__ import annotations
 
