@@ -5,8 +5,8 @@
 Protocol of EvA (ICLR 2026): Cora_ML's largest component, inductive, 20 nodes per class to train and to validate, 10 % of every
 class to test, a GCN of 64, true labels, a budget of 1, 2, 5 and 10 % of the edges that touch a target. ``graphs`` counts the
 graphs whose outcome was asked for, ``passes`` what that cost in forward passes of the whole graph: a flip that changes few
-rows costs the entries of the operators that were multiplied, over those of a whole pass; a gradient costs two. The authors' EvA costs
-512 x 1024 = 524,288 passes. Adds one line per cell to docs/results/evolution-edges.jsonl; running again goes on.
+rows costs the entries of the operators that were multiplied, over those of a whole pass; a gradient costs two. The authors'
+EvA costs 512 x 1024 = 524,288 passes. Adds one line per cell to docs/results/evolution-edges.jsonl; running again goes on.
 """
 
 from __future__ import annotations

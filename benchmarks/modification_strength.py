@@ -23,7 +23,7 @@ from grb.metric import Interval, mean_std, paired_difference
 from grb.threat import Modification
 
 RATIO = 0.05
-# blocks and rounds that finish in seconds on one core, PR-BCD with the paper's constants; FGA flips eight pairs between two gradients
+# blocks and rounds that finish in seconds, PR-BCD with the paper's constants; FGA flips eight pairs between two gradients
 SETTINGS: dict[str, dict[str, object]] = {
     "rnd-edges": {},
     "dice": {},

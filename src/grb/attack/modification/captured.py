@@ -1,9 +1,9 @@
 """Gradients with respect to edges of modules of torch_geometric, without passing messages along pairs that are no edges.
 
 A propagation of ``GCNConv``, ``SGConv``, ``APPNP`` and others multiplies rows by an operator that comes from the edges by a
-known scaling. Its inputs, its outputs and the gradients of its outputs are caught by hooks while the module runs on the edges that
-are there; the closed form (:mod:`~grb.attack.modification.low_rank_gradients`) gives the gradient of any other pair. Whether a
-module is such a one is tried out on a graph of five nodes, against autograd.
+known scaling. Its inputs, its outputs and the gradients of its outputs are caught by hooks while the module runs on the edges
+that are there; the closed form (:mod:`~grb.attack.modification.low_rank_gradients`) gives the gradient of any other pair.
+Whether a module is such a one is tried out on a graph of five nodes, against autograd.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def affordable(evaluator: FlipEvaluator, wanted: int) -> int:
 def note_cost(context: AttackContext, evaluator: FlipEvaluator) -> None:
     """Leave a remark about the graphs that were looked at and what that cost in forward passes of the whole graph."""
     context.note(
-        "{graphs} graphs were evaluated at the cost of {passes} forward passes, beside gradients",
+        "{graphs} graphs were evaluated at the cost of {passes} forward passes",
         graphs=evaluator.passes,
         passes=math.ceil(evaluator.work),
     )
