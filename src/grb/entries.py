@@ -353,6 +353,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges, without gradients (after Andriushchenko et al. 2020)",
             group="modification",
         ),
+        "low-rank-collapse": Entry(
+            "grb.attack.modification.low_rank_collapse:LowRankCollapse",
+            "lets a degree of a low-rank graph vanish: for gcn-svd (ours)",
+            group="modification",
+        ),
         "nettack": Entry(
             "grb.attack.modification.nettack:Nettack",
             "edges and words around single targets (Zügner et al. 2018)",

@@ -15,7 +15,7 @@ from grb.catalogue import entries, resolve
 from grb.defense.preprocess import Preprocess, Pruning
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
-from grb.model.base import GraphModel, prepare, relaxations
+from grb.model.base import EdgeMask, GraphModel, prepare, relaxations
 from grb.names import SUFFIXES
 
 
@@ -87,6 +87,13 @@ class Defended(GraphModel):
         if not isinstance(self.part, Pruning):
             return {}
         return {"uncut": self.model, **relaxations(self.model)}
+
+    def edge_mask(self) -> EdgeMask | None:
+        """The part as a mask, where it decides about every pair by the features of its ends."""
+        part = self.part
+        if not isinstance(part, Pruning) or not part.pairwise:
+            return None
+        return EdgeMask(self.model, part, part.visible, part.visible_block)
 
     def relaxed(self) -> Relaxed:
         """For adaptive attacks: the same logits, but gradients as if no edge were cut."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, convert, normalise
+from grb.graph import CSR, Adjacency, normalise
+from grb.graph.eigenpairs import largest_eigenpairs
 from grb.graph.operators import LowRank
 from grb.model.base import Stage
 from grb.model.stack import ConvStack
@@ -35,6 +34,7 @@ class GCNSVD(ConvStack):
 
     rank: int = 50
     name = "gcn-svd"
+    operator_cost = 32
 
     def make_conv(self, in_features: int, out_features: int, last: bool) -> nn.Module:
         """A graph convolution."""
@@ -44,8 +44,12 @@ class GCNSVD(ConvStack):
 
     def prepare(self, adj: Adjacency) -> LowRank:
         """The normalised low-rank approximation of the adjacency."""
-        values, vectors = largest_eigenpairs(adj, self.rank)
+        values, vectors = self.eigenpairs(adj)
         return _normalised(vectors * values, vectors)
+
+    def eigenpairs(self, adj: Adjacency) -> tuple[Tensor, Tensor]:
+        """Eigenvalues that are kept, [r], and their vectors, [n, r]."""
+        return largest_eigenpairs(adj, self.rank)
 
     def relaxations(self) -> dict[str, nn.Module]:
         """``full-rank``: all of the adjacency; ``projected``: see :class:`_Projected`."""
@@ -84,6 +88,8 @@ class _Projected(_FullRank):
     The logits are the model's own. Where an eigenvalue is apart from the others, the gradient is nearly that of the model.
     """
 
+    operator_cost = 32
+
     def prepare(self, adj: Adjacency) -> LowRank:  # type: ignore[override]
         values = None if adj.values is None else adj.values.detach()
         _, vectors = largest_eigenpairs(Adjacency(adj.pattern, values), self.model.rank)
@@ -92,18 +98,3 @@ class _Projected(_FullRank):
 
     def stages(self) -> None:
         return None
-
-
-def largest_eigenpairs(adj: Adjacency, rank: int) -> tuple[Tensor, Tensor]:
-    """Eigenvalues of largest size, [r], and their vectors, [n, r]; the same bits for the same graph."""
-    from scipy.sparse.linalg import eigsh
-
-    matrix = convert.to_scipy(adj).astype(np.float64)
-    n = adj.n
-    if n <= max(2 * rank, 64):
-        values, vectors = np.linalg.eigh(matrix.toarray())
-    else:
-        # a fixed start, because Lanczos draws a random one otherwise
-        values, vectors = eigsh(matrix, k=rank, which="LM", v0=np.full(n, n**-0.5))
-    order = np.argsort(-np.abs(values), kind="stable")[:rank]
-    return torch.from_numpy(values[order]).float(), torch.from_numpy(np.ascontiguousarray(vectors[:, order])).float()

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import ClassVar, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Graph, Pattern, sampled_product
+from grb.graph import CSR, Adjacency, Graph, Pattern, adjacency_from_edges, sampled_product
 from grb.graph.sparse import row_sums
 
 # entries of a sparse product of rows that are held at once
@@ -36,6 +36,8 @@ class Pruning:
     """Drops every edge whose ends are less similar than ``threshold``."""
 
     threshold: float
+    # whether the similarity depends on the rows of both ends alone, so that the part is a mask of pairs
+    pairwise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
@@ -51,6 +53,32 @@ class Pruning:
     def similarity(self, graph: Graph) -> Tensor:
         """Similarity of the ends of every entry, [entries]."""
         raise NotImplementedError
+
+    def visible(self, x: Tensor | CSR, pairs: Tensor) -> Tensor:
+        """Which pairs of nodes would stay, [p] booleans from [2, p]; for a pairwise similarity.
+
+        Args:
+            x: Features, [n, d].
+            pairs: [2, p], in any order.
+        """
+        n = x.shape[0]
+        low, high = pairs.min(0).values, pairs.max(0).values
+        keys, back = torch.unique(low * n + high, return_inverse=True)
+        if not len(keys):
+            return torch.zeros(0, dtype=torch.bool)
+        adj, _ = adjacency_from_edges(torch.stack([keys // n, keys % n]).numpy(), n)
+        with torch.no_grad():
+            keep = self.similarity(Graph(adj, x)) >= self.threshold
+            keep &= keep[adj.pattern.transposed[1]]
+        return keep[torch.searchsorted(adj.keys, keys)][back]
+
+    def visible_block(self, x: Tensor | CSR, rows: Tensor, columns: Tensor) -> Tensor:
+        """Which pairs of some nodes with others would stay, [r, c] booleans; for a pairwise similarity."""
+        pairs = torch.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])
+        apart = pairs[0] != pairs[1]
+        found = torch.zeros(pairs.shape[1], dtype=torch.bool)
+        found[apart] = self.visible(x, pairs[:, apart])
+        return found.view(len(rows), len(columns))
 
 
 @dataclass(frozen=True)
@@ -73,6 +101,16 @@ class Jaccard(Pruning):
     """
 
     threshold: float = 0.01
+    pairwise = True
+
+    def visible_block(self, x: Tensor | CSR, rows: Tensor, columns: Tensor) -> Tensor:
+        """Which pairs of some nodes with others would stay, [r, c] booleans."""
+        if not isinstance(x, Tensor):
+            return super().visible_block(x, rows, columns)
+        bits = (x > 0).to(x.dtype)
+        common, sizes = bits[rows] @ bits[columns].T, bits.sum(1)
+        union = sizes[rows].unsqueeze(1) + sizes[columns] - common
+        return common / union.clamp_min(1) >= self.threshold
 
     def similarity(self, graph: Graph) -> Tensor:
         """Jaccard similarity of the ends of every edge, [entries]."""
@@ -97,6 +135,14 @@ class Cosine(Pruning):
     """
 
     threshold: float = 0.1
+    pairwise = True
+
+    def visible_block(self, x: Tensor | CSR, rows: Tensor, columns: Tensor) -> Tensor:
+        """Which pairs of some nodes with others would stay, [r, c] booleans."""
+        if not isinstance(x, Tensor):
+            return super().visible_block(x, rows, columns)
+        unit = functional.normalize(x, dim=1, eps=1e-8)
+        return unit[rows] @ unit[columns].T >= self.threshold
 
     def similarity(self, graph: Graph) -> Tensor:
         """Cosine similarity of the ends of every edge, [entries]."""

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Pattern, normalise, sampled_product
+from grb.graph import CSR, Adjacency, Pattern, dense, normalise, sampled_product
 from grb.graph.attention import edge_softmax, gather_columns, gather_rows
 from grb.graph.sparse import row_sums
-from grb.model.base import Mix, Rows, Stage, State
+from grb.model.base import Mix, Propagate, Rows, Stage, State, run_stages
 from grb.model.layers import Linear
 from grb.model.stack import ConvStack
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 BLOCK = 2**22
 # residual of personalised PageRank that is no longer passed on
 RESIDUAL = 1e-4
+# steps that stand for it where its gradients are wanted
+DIFFUSED = 6
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,13 +85,70 @@ class SoftMedian(ConvStack):
             return normalise.gcn(adj)
         return personalised_pagerank(adj, self.teleport, self.neighbours)
 
+    @property
+    def operator_cost(self) -> float:  # type: ignore[override]
+        """Personalised PageRank of all nodes takes longer than what follows."""
+        return 1.0 if self.teleport is None else 32.0
+
     def relaxations(self) -> dict[str, nn.Module]:
-        """``warm``: a temperature ten times as high; ``mean``: an infinite one, where distances do not count, as in GCN."""
-        return {"warm": self.twin(temperature=10 * self.temperature), "mean": self.twin(temperature=math.inf)}
+        """``warm``: a temperature ten times as high; ``mean``: an infinite one, where distances do not count, as in GCN.
+
+        With personalised PageRank, whose weights have no gradients, ``mean`` also propagates step by step: :class:`_Mean`.
+        """
+        mean = _Mean(self.twin(temperature=math.inf))
+        return (
+            {"mean": mean}
+            if self.teleport is not None
+            else {"warm": self.twin(temperature=10 * self.temperature), "mean": mean}
+        )
 
     def stages(self) -> list[Stage] | None:
         """None with personalised PageRank, whose pattern is not symmetric."""
         return super().stages() if self.teleport is None else None
+
+
+class _Mean(nn.Module):
+    r"""The same weights without the distances: weighted sums over neighbours, whose gradients have a closed form.
+
+    Personalised PageRank becomes a few steps :math:`Z \leftarrow (1 - \alpha) \hat A Z + \alpha X`, divided by what they make
+    of a column of ones: as the model's rows, they sum to one.
+    """
+
+    def __init__(self, model: SoftMedian) -> None:
+        super().__init__()
+        self.model = model
+        self.eval()
+
+    def prepare(self, adj: Adjacency) -> CSR:
+        return normalise.gcn(adj)
+
+    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
+        return run_stages(self.stages(), dense(x), op)
+
+    def stages(self) -> list[Stage]:
+        listed = ConvStack.stages(self.model)
+        assert listed is not None
+        along: list[Stage] = [Propagate()]
+        if self.model.teleport is not None:
+            along = _diffusion(self.model.teleport)
+        return [part for stage in listed for part in (along if isinstance(stage, Mix) else [stage])]
+
+
+def _diffusion(teleport: float) -> list[Stage]:
+    """Steps of personalised PageRank on a state with one tensor."""
+
+    def start(state: State) -> State:
+        wide = torch.cat([state[0], torch.ones_like(state[0][:, :1])], dim=1)
+        return wide, wide
+
+    def back(state: State) -> State:
+        return (1 - teleport) * state[0] + teleport * state[1], state[1]
+
+    def end(state: State) -> State:
+        return (state[0][:, :-1] / state[0][:, -1:].clamp_min(1e-12),)
+
+    step: list[Stage] = [Propagate(), Rows(back)]
+    return [Rows(start), *(step * DIFFUSED), Rows(end)]
 
 
 class SoftMedianConv(nn.Module):

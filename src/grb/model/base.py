@@ -69,6 +69,26 @@ class Pool(Rows):
 Stage = Rows | Propagate | Mix
 
 
+@dataclass(frozen=True, eq=False)
+class EdgeMask:
+    """A model behind a filter of edges that looks at the features of both ends alone.
+
+    Flipping a pair that the filter cuts changes nothing, and the gradient of any other is that of the model behind it: an
+    attack that knows the mask wastes nothing on the filter.
+
+    Args:
+        model: The model behind the filter.
+        cut: The filter, a function from a graph to a graph.
+        visible: Function from features and pairs, [2, p], to which of them the filter lets through, [p] booleans.
+        visible_block: Function from features, rows and columns to the same for all their pairs, [r, c] booleans.
+    """
+
+    model: nn.Module
+    cut: Callable[[Graph], Graph]
+    visible: Callable[[Tensor | CSR, Tensor], Tensor]
+    visible_block: Callable[[Tensor | CSR, Tensor, Tensor], Tensor]
+
+
 class GraphModel(nn.Module, metaclass=PaperCalls):
     """Base of our models: remembers how it was made, so that a checkpoint can rebuild it.
 
@@ -79,6 +99,8 @@ class GraphModel(nn.Module, metaclass=PaperCalls):
     params: Mapping[str, Any]
     trained_as: str | None = None
     """The full name that the training was asked for, such as ``gcn+ln+at``."""
+    operator_cost: float = 1
+    """What :meth:`prepare` costs, about, in forward passes; searches look at fewer graphs where it is much."""
 
     def prepare(self, adj: Adjacency) -> Any:
         """What ``forward`` needs of a graph's edges, made once per graph."""
@@ -92,6 +114,10 @@ class GraphModel(nn.Module, metaclass=PaperCalls):
 
     def stages(self) -> list[Stage] | None:
         """The forward pass in evaluation mode as row-wise and propagating steps, or None."""
+        return None
+
+    def edge_mask(self) -> EdgeMask | None:
+        """The filter of edges in front of the model, if that is all that it adds to another model; see :class:`EdgeMask`."""
         return None
 
     def relaxations(self) -> dict[str, nn.Module]:

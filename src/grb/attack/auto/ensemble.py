@@ -123,9 +123,9 @@ def members(context: AttackContext) -> tuple[Member, ...]:
         from grb.attack.auto.injection import MEMBERS
 
         return MEMBERS
-    from grb.attack.auto.modification import MEMBERS as EDGE_MEMBERS
+    from grb.attack.auto.modification import members_for
 
-    return EDGE_MEMBERS
+    return members_for(context)
 
 
 def _anything_allowed(context: AttackContext) -> bool:

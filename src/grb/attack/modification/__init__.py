@@ -7,6 +7,7 @@ from grb.attack.modification.eva_plus import EvAPlus
 from grb.attack.modification.fga import FGA
 from grb.attack.modification.flip import FLIP
 from grb.attack.modification.local_search import LocalSearch
+from grb.attack.modification.low_rank_collapse import LowRankCollapse
 from grb.attack.modification.lrbcd import LRBCD
 from grb.attack.modification.metapgd import MetaPGD
 from grb.attack.modification.metattack import Metattack
@@ -29,6 +30,7 @@ __all__ = [
     "GRBCD",
     "LRBCD",
     "LocalSearch",
+    "LowRankCollapse",
     "NEA",
     "PGD",
     "PRBCD",

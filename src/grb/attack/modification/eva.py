@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
-from grb.attack.modification.local import FlipEvaluator
+from grb.attack.modification.local import FlipEvaluator, note_cost
 from grb.attack.modification.pairs import contains
 from grb.attack.modification.queried import search_evaluator, still_right
 from grb.attack.modification.selectors import accept
@@ -76,7 +76,7 @@ class EvA(Limits):
             return state.edit
         search = _Evolution(self, context, state, generator)
         edit = finished(context, search())
-        context.note("{passes} graphs were evaluated", passes=search.evaluator.passes)
+        note_cost(context, search.evaluator)
         return edit
 
 

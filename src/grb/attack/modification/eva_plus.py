@@ -10,14 +10,11 @@ from torch import Tensor
 from grb.attack.base import Attack, AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.exchange import Exchange
-from grb.attack.modification.local import FlipEvaluator
+from grb.attack.modification.local import FlipEvaluator, affordable, note_cost
 from grb.attack.modification.pairs import PairSpace
 from grb.attack.modification.scores import victim_of
 from grb.errors import DataError
 from grb.graph import GraphEdit
-
-# mutations for a model that needs a whole forward pass for each
-WHOLE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,7 @@ class EvAPlus(Limits):
     share: float = 0.5
     memory: int = 8
     start: Attack | None = None
-    version = 1
+    version = 2
 
     def __post_init__(self) -> None:
         least = min(self.candidates, self.refresh, self.memory)
@@ -74,7 +71,7 @@ class EvAPlus(Limits):
             search.start(torch.cat([edit.add, edit.drop], dim=1))
         search.grow()
         search.exchange(self.rounds, self.share)
-        context.note("{passes} graphs were evaluated", passes=search.evaluator.passes)
+        note_cost(context, search.evaluator)
         return finished(context, search.state)
 
 
@@ -108,7 +105,7 @@ class Mutations:
 
     def __call__(self, state: SearchState, evaluator: FlipEvaluator) -> Tensor:
         """Pairs that may be flipped one by one, [2, p]."""
-        count = self.count if evaluator.local else min(self.count, WHOLE)
+        count = affordable(evaluator, self.count)
         if self.space.count <= count:
             numbers = torch.arange(self.space.count)
         else:

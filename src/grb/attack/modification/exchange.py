@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -23,6 +24,8 @@ WEIGHT, LAST_WEIGHT = 0.3, 1e-3
 NOISE = 1e-5
 # the best this number of proposals are also tried two by two where two flips are left
 JOINT = 64
+# rounds in which a budget is spent at most: large budgets are spent by more flips at a time
+ROUNDS = 128
 
 
 class Proposals(Protocol):
@@ -86,7 +89,7 @@ class Exchange:
 
     def grow(self, refresh: int | None = None) -> None:
         """Add flips as long as there are any that help, ``refresh`` at a time."""
-        step = self.refresh if refresh is None else refresh
+        step = max(self.refresh if refresh is None else refresh, math.ceil(self.state.left / ROUNDS))
         while self.state.left > 0 and self._add(min(step, self.state.left)):
             self.report()
 

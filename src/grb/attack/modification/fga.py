@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +28,8 @@ class FGA(Limits):
         refresh: Flips between two gradients. 1 is the exact greedy choice; more is as many times faster, and no node is
             flipped at twice in between.
         pool: Absent pairs that are looked at; where there are more, this number is drawn at random in every round.
+        autograd_pool: The same for a model whose gradients have no closed form, if it is smaller.
+        rounds: Gradients at most: ``refresh`` grows where the budget would take more of them; None for no such limit.
 
     Differs from THUDM/grb, which removes edges whose removal lowers the loss and never looks at negative gradients.
 
@@ -37,13 +40,24 @@ class FGA(Limits):
     loss: Loss | None = None
     refresh: int = 1
     pool: int = 2**31
+    autograd_pool: int = 2**31
+    rounds: int | None = None
     version = 1
 
     def __post_init__(self) -> None:
-        if self.refresh < 1 or self.pool < 1:
-            raise DataError(f"refresh is {self.refresh} and pool is {self.pool}, but both must be at least 1")
+        if min(self.refresh, self.pool, self.autograd_pool) < 1 or (self.rounds is not None and self.rounds < 1):
+            raise DataError(
+                f"refresh is {self.refresh}, pool {self.pool}, autograd_pool {self.autograd_pool} and rounds {self.rounds}, "
+                "but all must be at least 1"
+            )
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Flip pairs greedily by their gradients."""
-        pick = Greedy(refresh=self.refresh, pool=self.pool, above=0.0, disjoint=True)
-        return modify(context, score=ByGradient(context, self.loss), pick=pick, generator=generator)
+        score = ByGradient(context, self.loss)
+        pool, refresh = self.pool, self.refresh
+        if self.autograd_pool < pool and not score.victim.closed_form:
+            pool = self.autograd_pool
+        if self.rounds is not None:
+            refresh = max(refresh, math.ceil(int(context.modification.budget(context.graph)) / self.rounds))
+        pick = Greedy(refresh=refresh, pool=pool, above=0.0, disjoint=True)
+        return modify(context, score=score, pick=pick, generator=generator)

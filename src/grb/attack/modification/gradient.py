@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from grb.attack.incremental import Rewired
 from grb.attack.losses import Loss, tanh_margin, typical_margin
+from grb.attack.modification.captured import Captured
 from grb.attack.modification.low_rank_gradients import (
     PAIRS_AT_ONCE,
     ByFactors,
@@ -26,6 +27,7 @@ from grb.attack.modification.low_rank_gradients import (
     probe_graph,
     through,
 )
+from grb.attack.modification.masks import MaskedGradient, mask_of
 from grb.attack.passes import counted
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, normalise
@@ -69,11 +71,14 @@ class Victim:
         loss: Loss | None = None,
         labels: Tensor | None = None,
     ) -> None:
-        self.model, self.graph, self.targets = model, graph, targets
+        self.graph, self.targets = graph, targets
+        self.mask = mask_of(model, graph)
+        self.model = model = model if self.mask is None else self.mask.model
         rewired = Rewired(model, graph)
         self.stages: Sequence[Stage] = (rewired.stages or [])[len(rewired.lead) :]
         self.state = rewired.state
         self.scalings = self._scalings() if self.state else None
+        self.captured = Captured.of(model, graph.x) if self.scalings is None else None
         if labels is None or loss is None:
             clean = self.logits(graph.adj)[targets]
             labels = clean.argmax(1) if labels is None else labels
@@ -95,21 +100,25 @@ class Victim:
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
 
+    def seen(self, adj: Adjacency) -> Adjacency:
+        """The edges that reach the model: all of them, but for a model with a mask."""
+        return adj if self.mask is None else self.mask.cut(adj)
+
     def operators(self, adj: Adjacency) -> Sequence[CSR]:
         """What the model makes of some edges for its stages."""
-        return _listed(prepare(self.model, adj))
+        return _listed(prepare(self.model, self.seen(adj)))
 
     @property
     def closed_form(self) -> bool:
         """Whether the gradient of every pair has a closed form, so that no pair has to be an edge."""
-        return self.scalings is not None
+        return self.scalings is not None or self.captured is not None
 
     def logits(self, adj: Adjacency) -> Tensor:
         """Logits of all nodes, [n, classes], without gradients."""
         with torch.no_grad():
             if self.scalings is None:
-                return counted(self.model(self.graph.x, prepare(self.model, adj)))
-            ops, state = _listed(prepare(self.model, adj)), self.state
+                return counted(self.model(self.graph.x, prepare(self.model, self.seen(adj))))
+            ops, state = self.operators(adj), self.state
             for stage in self.stages:
                 state = stage.apply(state) if isinstance(stage, Rows) else _moved(_propagate(stage), ops, state)
             return counted(state[0])
@@ -124,9 +133,13 @@ class Victim:
 
     def gradient(self, adj: Adjacency) -> Gradient:
         """Derivatives of the mean loss of the targets with respect to edges, at these edges and weights."""
-        if self.scalings is None:
+        if self.scalings is not None:
+            found: Gradient = self._closed_form(self.seen(adj), self.scalings)
+        elif self.captured is not None:
+            found = self.captured.gradient(self.seen(adj), self.graph.x, self.targets, self.labels, self.loss_of)
+        else:
             return _ByAutograd(self, adj)
-        return self._closed_form(adj, self.scalings)
+        return found if self.mask is None else MaskedGradient(found, self.mask)
 
     def _closed_form(self, adj: Adjacency, scalings: Sequence[Scaling]) -> Gradient:
         ops = _listed(prepare(self.model, adj))
@@ -211,7 +224,7 @@ class _ByAutograd:
 
     def _logits(self, adj: Adjacency) -> Tensor:
         try:
-            op = prepare(self.victim.model, adj)
+            op = prepare(self.victim.model, self.victim.seen(adj))
         except RuntimeError as error:  # a preparation outside torch cannot take weights that ask for gradients
             raise self._no_gradients() from error
         logits: Tensor = self.victim.model(self.victim.graph.x, op)

@@ -8,6 +8,7 @@ of one alternative, its columns are rows of the current graph or rows that the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss
 from grb.attack.modification.gradient import Victim
 from grb.attack.modification.low_rank_gradients import Scaling, power
@@ -25,9 +27,15 @@ from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State
 
 # nodes times alternatives that are marked at once
 MARKS = 2**22
+# a graph of at least this number of nodes is evaluated as a whole where a flip changes this fraction of a pass or more
+LARGE, WIDE = 256, 0.3
+# flips whose cost is measured to know
+TRIED = 8
 # numbers in the states of all rows that are computed at once, and the rows that one flip is taken to change
 NUMBERS = 2**24
 BALL = 64
+# alternatives of a round that are whole passes, the fewest of them, and whole passes that a round may cost if they are local
+WHOLE, FEWEST, ROUND = 64, 4, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +54,8 @@ class Outcomes:
 class FlipEvaluator(Protocol):
     """A victim on one graph at a time, and what alternatives to that graph would do to the targets.
 
-    ``losses`` and ``right`` are of the current graph, [t]; ``passes`` counts the graphs looked at.
+    ``losses`` and ``right`` are of the current graph, [t]. ``passes`` counts the graphs looked at, ``work`` what that cost in
+    forward passes of the whole graph, by the entries of the operators that were multiplied; ``cost`` is that of a typical flip.
     """
 
     adj: Adjacency
@@ -54,6 +63,11 @@ class FlipEvaluator(Protocol):
     right: Tensor
     passes: int
     local: bool
+    cost: float
+
+    @property
+    def work(self) -> float:
+        """Cost so far, in forward passes of the whole graph."""
 
     def outcomes(self, pairs: Tensor, groups: Tensor, count: int) -> Outcomes:
         """What ``count`` alternatives would do; ``groups`` is the alternative of every flipped pair, ascending, [p]."""
@@ -72,8 +86,31 @@ def evaluator_of(victim: Victim, adj: Adjacency, row_loss: Loss) -> FlipEvaluato
     """
     known = not any(isinstance(stage, Pool) for stage in victim.stages) and victim.operator_scalings() is not None
     if known and victim.stages and adj.values is None:
-        return LocalEvaluator(victim, adj, row_loss)
+        made = LocalEvaluator(victim, adj, row_loss)
+        if adj.n < LARGE or made.cost < WIDE:
+            return made
     return WholeEvaluator(victim, adj, row_loss)
+
+
+def affordable(evaluator: FlipEvaluator, wanted: int) -> int:
+    """How many of the alternatives wanted a round may look at: fewer where each of them costs much.
+
+    Args:
+        evaluator: Knows what an alternative costs.
+        wanted: At most this number.
+    """
+    if not evaluator.local:
+        return min(wanted, max(FEWEST, int(WHOLE / evaluator.cost)))
+    return min(wanted, max(WHOLE, int(ROUND / max(evaluator.cost, 1e-9))))
+
+
+def note_cost(context: AttackContext, evaluator: FlipEvaluator) -> None:
+    """Leave a remark about the graphs that were looked at and what that cost in forward passes of the whole graph."""
+    context.note(
+        "{graphs} graphs were evaluated at the cost of {passes} forward passes",
+        graphs=evaluator.passes,
+        passes=math.ceil(evaluator.work),
+    )
 
 
 class WholeEvaluator:
@@ -89,7 +126,13 @@ class WholeEvaluator:
 
     def __init__(self, victim: Victim, adj: Adjacency, row_loss: Loss) -> None:
         self.victim, self.adj, self.row_loss, self.passes = victim, adj, row_loss, 0
+        self.cost = max(1.0, float(getattr(victim.model, "operator_cost", 1)))
         self.losses, self.right = self._judged(adj)
+
+    @property
+    def work(self) -> float:
+        """Cost so far, in forward passes of the whole graph."""
+        return float(self.passes)
 
     def _judged(self, adj: Adjacency) -> tuple[Tensor, Tensor]:
         self.passes += 1
@@ -115,6 +158,29 @@ def flipped(adj: Adjacency, pairs: Tensor) -> Adjacency:
     """Edges with some pairs flipped: those present go, those absent come."""
     present = adj.has(pairs)
     return adj.edited(pairs[:, ~present], pairs[:, present], base=adj.n, n=adj.n)
+
+
+# propagations of different parts of a state that need not wait for each other, or one mix
+Step = tuple[Propagate | Mix, ...]
+
+
+def _grouped(stages: Sequence[Stage]) -> list[Rows | Step]:
+    """Stages, with neighbouring propagations of different slots as one step: rows that change grow by one hop, not by two."""
+    steps: list[Rows | Step] = []
+    for stage in stages:
+        before = steps[-1] if steps else ()
+        if isinstance(stage, Rows):
+            steps.append(stage)
+        elif (
+            isinstance(stage, Propagate)
+            and isinstance(before, tuple)
+            and all(isinstance(each, Propagate) and each.slot != stage.slot for each in before)
+            and before
+        ):
+            steps[-1] = (*before, stage)
+        else:
+            steps.append((stage,))
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,34 +222,57 @@ class LocalEvaluator:
 
     def __init__(self, victim: Victim, adj: Adjacency, row_loss: Loss) -> None:
         self.victim, self.adj, self.row_loss = victim, adj, row_loss
+        self.seen = victim.seen(adj)
         self.stages: Sequence[Stage] = victim.stages
         scalings = victim.operator_scalings()
         assert scalings is not None, "a victim without known scalings has no local passes"
         self.scalings = scalings
-        self.last = max((k for k, stage in enumerate(self.stages) if not isinstance(stage, Rows)), default=-1)
+        self.steps = _grouped(self.stages)
+        self.last = max((k for k, stage in enumerate(self.steps) if isinstance(stage, tuple)), default=-1)
         self.position = torch.full((adj.n,), -1)
         self.position[victim.targets] = torch.arange(len(victim.targets))
-        self.passes = 0
+        self.passes = self.entries = 0
         self._start()
+        self.cost = self._typical_cost() if len(victim.targets) and adj.n > 1 else 1.0
 
     def _start(self) -> None:
         """Activations of the current graph before every step along edges."""
         ops, state = self.victim.operators(self.adj), self.victim.state
         self.before: dict[int, State] = {}
         with torch.no_grad():
-            for number, stage in enumerate(self.stages):
-                if isinstance(stage, Rows):
-                    state = stage.apply(state)
+            for number, step in enumerate(self.steps):
+                if isinstance(step, Rows):
+                    state = step.apply(state)
                     continue
                 self.before[number] = tuple(each.clone() for each in state)
-                if isinstance(stage, Mix):
-                    state = stage.apply(ops[stage.op], state, state)
-                else:
-                    moved = ops[stage.op] @ state[stage.slot]
-                    state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
+                for stage in step:
+                    self.entries += ops[stage.op].pattern.entries
+                    if isinstance(stage, Mix):
+                        state = stage.apply(ops[stage.op], state, state)
+                    else:
+                        moved = ops[stage.op] @ state[stage.slot]
+                        state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
+        self.whole = max(self.entries, 1)
         logits = counted(state[0][self.victim.targets])
         self.losses, self.right = self._judged(logits, self.victim.labels)
         self.passes += 1
+
+    @property
+    def work(self) -> float:
+        """Cost so far, in forward passes of the whole graph: entries multiplied, over those of one pass."""
+        return self.entries / self.whole
+
+    def _typical_cost(self) -> float:
+        """Cost of a flip at a target, in whole passes; measured for a few spread over the targets and nodes."""
+        before = self.entries
+        targets = self.victim.targets
+        first = targets[torch.linspace(0, len(targets) - 1, TRIED).long()]
+        second = torch.linspace(0, self.adj.n - 1, TRIED).long()
+        second = torch.where(first == second, (second + 1) % self.adj.n, second)
+        flips = _Flips(self.seen, torch.stack([first, second]), torch.arange(TRIED), TRIED)
+        self._passed(flips, None)
+        spent, self.entries = self.entries - before, before
+        return spent / TRIED / self.whole
 
     def _judged(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return self.row_loss(logits, labels).double(), logits.argmax(1) == labels
@@ -198,9 +287,12 @@ class LocalEvaluator:
         """
         kept, loss = torch.zeros(count, dtype=torch.int64), torch.zeros(count, dtype=torch.float64)
         self.passes += count
+        if self.victim.mask is not None:
+            visible = self.victim.mask.of(pairs)
+            pairs, groups = pairs[:, visible], groups[visible]
         for first, last in self._chunks(torch.bincount(groups, minlength=count)):
             start, stop = torch.searchsorted(groups, torch.tensor([first, last])).tolist()
-            flips = _Flips(self.adj, pairs[:, start:stop], groups[start:stop] - first, last - first)
+            flips = _Flips(self.seen, pairs[:, start:stop], groups[start:stop] - first, last - first)
             changed = self._passed(flips, None)
             owner, at = changed.keys // self.adj.n, self.position[changed.keys % self.adj.n]
             losses, right = self._judged(counted(changed.state[0], last - first), self.victim.labels[at])
@@ -222,7 +314,10 @@ class LocalEvaluator:
     def flip(self, pairs: Tensor) -> None:
         """Make some flips part of the current graph."""
         written: dict[int, _Changed] = {}
-        flips = _Flips(self.adj, pairs, torch.zeros(pairs.shape[1], dtype=torch.int64), 1)
+        self.adj = flipped(self.adj, pairs)
+        if self.victim.mask is not None:
+            pairs = pairs[:, self.victim.mask.of(pairs)]
+        flips = _Flips(self.seen, pairs, torch.zeros(pairs.shape[1], dtype=torch.int64), 1)
         changed = self._passed(flips, written)
         for number, rows in written.items():
             for stored, new in zip(self.before[number], rows.state, strict=True):
@@ -230,45 +325,47 @@ class LocalEvaluator:
         self.passes += 1
         at = self.position[changed.keys]
         self.losses[at], self.right[at] = self._judged(counted(changed.state[0]), self.victim.labels[at])
-        self.adj = flipped(self.adj, pairs)
+        self.seen = flipped(self.seen, pairs)
 
     def _passed(self, flips: _Flips, written: dict[int, _Changed] | None) -> _Changed:
         """Rows of targets that the alternatives change, and their logits."""
         changed = _Changed(torch.empty(0, dtype=torch.int64), tuple(each[:0] for each in self.victim.state))
         with torch.no_grad():
-            for number, stage in enumerate(self.stages):
-                if isinstance(stage, Rows):
-                    changed = _Changed(changed.keys, stage.apply(changed.state))
+            for number, step in enumerate(self.steps):
+                if isinstance(step, Rows):
+                    changed = _Changed(changed.keys, step.apply(changed.state))
                     continue
                 if written is not None:
                     written[number] = changed
-                changed = self._moved(number, stage, flips, changed)
+                changed = self._moved(number, step, flips, changed)
         return changed
 
-    def _moved(self, number: int, stage: Propagate | Mix, flips: _Flips, changed: _Changed) -> _Changed:
-        scaling, base = self.scalings[stage.op], self.before[number]
-        keys = self._rows(flips, changed, scaling, last=number == self.last)
-        block = self._block(flips, changed, keys, scaling)
+    def _moved(self, number: int, step: Step, flips: _Flips, changed: _Changed) -> _Changed:
+        base = self.before[number]
+        right = any(self.scalings[stage.op].right for stage in step)
+        keys = self._rows(flips, changed, right, last=number == self.last)
         sources = tuple(torch.cat([own, new]) for own, new in zip(base, changed.state, strict=True))
         position = self._numbers(flips, changed.keys)
         at = position[keys].long()
         old = torch.where(at < 0, keys % flips.n, at + flips.n)
-        if isinstance(stage, Mix):
-            return _Changed(keys, stage.apply(block, sources, tuple(each.index_select(0, old) for each in sources)))
-        state = tuple(
-            block @ each if slot == stage.slot else each.index_select(0, old) for slot, each in enumerate(sources)
-        )
-        return _Changed(keys, state)
+        state = [each.index_select(0, old) for each in sources]
+        for stage in step:
+            block = self._block(flips, changed, keys, self.scalings[stage.op])
+            self.entries += block.pattern.entries
+            if isinstance(stage, Mix):
+                return _Changed(keys, stage.apply(block, sources, tuple(state)))
+            state[stage.slot] = block @ sources[stage.slot]
+        return _Changed(keys, tuple(state))
 
-    def _rows(self, flips: _Flips, changed: _Changed, scaling: Scaling, *, last: bool) -> Tensor:
+    def _rows(self, flips: _Flips, changed: _Changed, right: bool, *, last: bool) -> Tensor:
         """Keys of the rows that change in a step along edges; of the last one only targets matter."""
         marks = flips.ends.clone()
         seeds = changed.keys
-        if scaling.right:
+        if right:
             seeds = torch.cat([seeds, flips.ends.nonzero().flatten()])
         marks[changed.keys] = True
         nodes, owners = seeds % flips.n, seeds - seeds % flips.n
-        block, _ = self.adj.pattern.rows(nodes)
+        block, _ = self.seen.pattern.rows(nodes)
         marks[block.indices.long() + owners.repeat_interleave(block.counts.long())] = True
         if last:
             marks.view(flips.count, flips.n)[:, self.position < 0] = False
@@ -282,7 +379,7 @@ class LocalEvaluator:
     def _block(self, flips: _Flips, changed: _Changed, keys: Tensor, scaling: Scaling) -> CSR:
         """Rows of the alternatives' operators over the rows of the current graph and those changed before."""
         n, nodes = flips.n, keys % flips.n
-        own, _ = self.adj.pattern.rows(nodes)
+        own, _ = self.seen.pattern.rows(nodes)
         rows = torch.arange(len(keys)).repeat_interleave(own.counts.long())
         columns = own.indices.long()
         if len(flips.dropped):
@@ -309,7 +406,7 @@ class LocalEvaluator:
         values = torch.ones(len(rows), dtype=dtype)
         for keys, exponent in ((rows, scaling.left), (columns, scaling.right)):
             if exponent:
-                degrees = self.adj.degrees[keys % flips.n].to(dtype) + flips.shift[keys].to(dtype)
+                degrees = self.seen.degrees[keys % flips.n].to(dtype) + flips.shift[keys].to(dtype)
                 values = values * power(degrees + float(scaling.self_loops), exponent)
         return values
 

@@ -13,7 +13,7 @@ from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.eva_plus import Mutations
 from grb.attack.modification.exchange import Exchange, Proposals
 from grb.attack.modification.gradient import Victim
-from grb.attack.modification.local import FlipEvaluator
+from grb.attack.modification.local import FlipEvaluator, affordable, note_cost
 from grb.attack.modification.scores import GradientScores, victim_of
 from grb.attack.modification.selectors import NEVER, best
 from grb.errors import DataError
@@ -23,8 +23,6 @@ from grb.graph import GraphEdit
 POOL, AUTOGRAD_POOL = 2**24, 2**16
 # partners remembered for every target
 MEMORY = 8
-# proposals for a model that needs a whole forward pass for each
-WHOLE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +56,7 @@ class LocalSearch(Limits):
     rounds: int = 20
     share: float = 0.2
     start: Attack | None = None
-    version = 1
+    version = 2
 
     def __post_init__(self) -> None:
         if self.refresh < 1 or self.candidates < 1 or self.mutations < 0 or self.rounds < 0 or not 0 <= self.share <= 1:
@@ -83,7 +81,7 @@ class LocalSearch(Limits):
             search.start(torch.cat([edit.add, edit.drop], dim=1))
         search.grow()
         search.exchange(self.rounds, self.share)
-        context.note("{passes} graphs were evaluated, beside the gradients", passes=search.evaluator.passes)
+        note_cost(context, search.evaluator)
         return finished(context, search.state)
 
 
@@ -104,7 +102,7 @@ class ByGradients:
     def __call__(self, state: SearchState, evaluator: FlipEvaluator) -> Tensor:
         """Pairs that may be flipped one by one, [2, p]."""
         scores = GradientScores(self.victim.gradient(state.adj), state.clean)
-        count = self.candidates if evaluator.local else min(self.candidates, WHOLE)
+        count = affordable(evaluator, self.candidates)
         pool = POOL if self.victim.closed_form else AUTOGRAD_POOL
         salt = int(torch.randint(2**62, (1,), generator=self.generator))
         return best(state, scores, count, pool, NEVER, salt, self.generator).pairs

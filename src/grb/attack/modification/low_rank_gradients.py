@@ -48,6 +48,11 @@ class Scaling:
     self_loops: bool
 
     @classmethod
+    def all(cls) -> tuple[Scaling, ...]:
+        """The known ones, the most usual first."""
+        return tuple(cls(*known) for known in SCALINGS)
+
+    @classmethod
     def of(cls, op: Any, adj: Adjacency) -> Scaling | None:
         """The scaling that makes ``op`` of the edges, found by comparing values; None if it is none of the known."""
         if not isinstance(op, CSR):
@@ -109,17 +114,36 @@ def backward(
         op, scaling, slot = ops[part.stage.op], scalings[part.stage.op], part.stage.slot
         grad, rows = grads[slot], before[slot].detach()
         pull = op.T @ grad if parts or scaling.right else None
-        d = degrees[scaling.self_loops]
-        own = _rowdot(grad, part.after[slot].detach()) * scaling.left
-        if pull is not None and scaling.right:
-            own = own + _rowdot(rows, pull) * scaling.right
-        shift = shift + own * power(d, -1.0)
-        factors.append(_Factor(_scaled(grad, d, scaling.left), _scaled(rows, d, scaling.right)))
+        after = part.after[slot].detach()
+        factor, own = factor_of(rows, after, grad, op, scaling, degrees[scaling.self_loops], pull)
+        factors.append(factor)
+        shift = shift + own
         if parts:
             assert pull is not None
             grads[slot] = pull
             grads = _pulled(before, grads, source)
     return factors, shift
+
+
+def factor_of(
+    rows: Tensor, after: Tensor, grad: Tensor, op: CSR, scaling: Scaling, degrees: Tensor, pull: Tensor | None = None
+) -> tuple[_Factor, Tensor]:
+    """One propagation's share of the gradient of pairs, and of their shift, [n].
+
+    Args:
+        rows: What was propagated, [n, h].
+        after: The result, [n, h].
+        grad: Gradient of the loss with respect to the result, [n, h].
+        op: The operator.
+        scaling: How it comes from the edges.
+        degrees: With or without self-loops as the scaling says, [n].
+        pull: The gradient pulled back through the operator, if that is known already.
+    """
+    own = _rowdot(grad, after) * scaling.left
+    if scaling.right:
+        own = own + _rowdot(rows, op.T @ grad if pull is None else pull) * scaling.right
+    factor = _Factor(_scaled(grad, degrees, scaling.left), _scaled(rows, degrees, scaling.right))
+    return factor, own * power(degrees, -1.0)
 
 
 def _pulled(ends: Sequence[Tensor], cotangent: Sequence[Tensor] | None, source: State) -> list[Tensor]:

@@ -46,6 +46,7 @@ class QueryEvaluator:
     """
 
     local = False
+    cost = 1.0
 
     def __init__(self, context: AttackContext, oracle: QueryOracle) -> None:
         self.oracle, self.graph, self.targets = oracle, context.graph, context.targets
@@ -55,6 +56,11 @@ class QueryEvaluator:
         self.labels, self._judge = judge_of(self._told(GraphEdit(n=self.graph.n)))
         self.losses, self.right = self.ask(self.flips, told=self._last)
         self._known: tuple[bytes, Tensor, Tensor] | None = None
+
+    @property
+    def work(self) -> float:
+        """Cost so far, in forward passes of the whole graph: one for every query."""
+        return float(self.passes)
 
     def _told(self, edit: GraphEdit) -> Tensor:
         self.passes += 1

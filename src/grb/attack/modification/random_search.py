@@ -9,6 +9,7 @@ from torch import Tensor
 
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
+from grb.attack.modification.local import note_cost
 from grb.attack.modification.pairs import without
 from grb.attack.modification.queried import search_evaluator
 from grb.attack.modification.selectors import accept
@@ -74,7 +75,7 @@ class RandomSearch(Limits):
                     state = rest.flip(new)
             t = len(evaluator.right)
             context.report(float(evaluator.losses.sum()) / t, float(evaluator.right.sum()) / t)
-        context.note("{passes} graphs were evaluated", passes=evaluator.passes)
+        note_cost(context, evaluator)
         return finished(context, state)
 
     def _taken_back(self, state: SearchState, step: int, steps: int, generator: torch.Generator) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,11 +13,16 @@ from grb.attack.base import AttackContext
 from grb.attack.modification.base import SearchState, finished
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.attack.modification.pairs import PairSpace, contains, positions_of, without
-from grb.attack.modification.scores import weights
+from grb.attack.modification.scores import GradientScores, weights
 from grb.attack.modification.selectors import BLOCK, accept
+from grb.attack.modification.selectors import best as ranked
 from grb.graph import Adjacency, GraphEdit
 
 BISECTIONS = 40
+# fraction of the flips that the first refinement exchanges
+REFINED = 0.5
+# absent pairs whose gradients a refinement looks at: by the closed form, and by autograd
+POOL, AUTOGRAD_POOL = 2**22, 2**16
 
 
 def project(weights: Tensor, budget: float) -> Tensor:
@@ -134,6 +140,7 @@ class Search:
         rate: Step size in each epoch, for gradients of the mean loss.
         samples: Roundings that are tried at the end.
         generator: The only source of randomness.
+        refinements: Exchanges of whole flips after that, see :func:`refined`.
     """
 
     context: AttackContext
@@ -145,6 +152,7 @@ class Search:
     rate: Callable[[int], float]
     samples: int
     generator: torch.Generator
+    refinements: int = 0
 
     def __call__(self) -> GraphEdit:
         """Run the search and round its weights to an edit."""
@@ -163,6 +171,11 @@ class Search:
                 block = self._resampled(block)
         if best.block is not None:
             self._sample(best.block, best)
+        if self.refinements:
+            return finished(
+                self.context,
+                refined(self.context, self.victim, best.state or self.state, self.refinements, self.generator),
+            )
         return finished(self.context, best.state or self.state)
 
     @property
@@ -244,6 +257,59 @@ class Search:
             coins = torch.rand(len(weights), generator=self.generator) < weights
             if int(coins.sum()) <= self.state.left:
                 self._judge(self._rounded(block, coins.to(weights.dtype)), block, best)
+
+
+def refined(
+    context: AttackContext, victim: Victim, state: SearchState, rounds: int, generator: torch.Generator
+) -> SearchState:
+    r"""Exchange whole flips by their gradients: weights between 0 and 1 are worth less once they are rounded.
+
+    In every round the gradient at the rounded graph says what each flip is worth; those of least worth are taken back, and
+    the budget is spent on the pairs with the largest gradient. The set only gets better: a round in vain is undone, and the
+    next one exchanges fewer.
+
+    Args:
+        context: For reports.
+        victim: The model under attack.
+        state: The flips so far.
+        rounds: How many.
+        generator: The only source of randomness.
+    """
+    loss, kept = victim.judge(state.adj)
+    share = REFINED
+    for _ in range(rounds):
+        tried = _exchanged(victim, state, share, generator)
+        new_loss, new_kept = victim.judge(tried.adj)
+        if (new_kept, -new_loss) < (kept, -loss):
+            state, loss, kept = tried, new_loss, new_kept
+        else:
+            share = max(share / 2, 1e-9)
+        context.report(loss, kept)
+    return state
+
+
+def _exchanged(victim: Victim, state: SearchState, share: float, generator: torch.Generator) -> SearchState:
+    pairs = state.pairs
+    count = pairs.shape[1]
+    if count:
+        own = GradientScores(victim.gradient(state.adj), state.clean).gradient.of(pairs)
+        worth = torch.where(state.clean.adj.has(pairs), -own, own)
+        gone = torch.zeros(count, dtype=torch.bool)
+        gone[torch.argsort(worth, stable=True)[: max(1, int(share * count))]] = True
+        if state.spare is not None:  # a node must not lose its last neighbour
+            gone[: state.edit.add.shape[1]] = False
+        state = state.undo(gone)
+    salt = int(torch.randint(2**62, (1,), generator=generator))
+    while state.left > 0:
+        wanted = max(1, math.ceil(state.left / 2))
+        scores = GradientScores(victim.gradient(state.adj), state.clean)
+        pool = POOL if victim.closed_form else AUTOGRAD_POOL
+        listed = ranked(state, scores, 64 * wanted if wanted > 1 else 1, pool, 0.0, salt, generator)
+        chosen = accept(state, listed.pairs, wanted, disjoint=True)
+        if not chosen.shape[1]:
+            break
+        state = state.flip(chosen)
+    return state
 
 
 @dataclass
