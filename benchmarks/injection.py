@@ -22,7 +22,7 @@ from grb.attack.base import AttackContext, clean_labels, run_attack
 from grb.attack.features import Objective
 from grb.attack.incremental import Rewired, full_forward
 from grb.attack.injection import FGSM, TDGIA
-from grb.attack.injection.base import _site
+from grb.attack.injection.base import _target_state
 from grb.attack.injection.edges import defective_edges, random_edges
 from grb.attack.losses import cross_entropy
 from grb.dataset import Dataset
@@ -53,7 +53,7 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
     shared = time.process_time() - start
     start = time.process_time()
     pairs = random_edges(
-        _site(context, GraphEdit(n=context.graph.n).add, 0, None, None), limits.nodes, torch.Generator()
+        _target_state(context, GraphEdit(n=context.graph.n).add, 0, None, None), limits.nodes, torch.Generator()
     )
     x = torch.zeros(limits.nodes, dataset.num_features)
     edit = GraphEdit(n=context.graph.n, add=pairs, new_x=x)
@@ -102,7 +102,7 @@ def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
     if size == "flickr":
         logits, labels = clean_labels(context)
         probs = torch.softmax(logits[context.targets], dim=1)
-        site = _site(context, GraphEdit(n=context.graph.n).add, 0, labels, probs)
+        site = _target_state(context, GraphEdit(n=context.graph.n).add, 0, labels, probs)
         seconds = best(lambda: defective_edges(site, limits.nodes // 5, torch.Generator()), 3, cpu=True)
         row(
             **common,

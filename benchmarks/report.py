@@ -12,6 +12,7 @@ import accuracy
 import defended
 import modification_strength
 import transfer
+import worst_case
 from results import Results
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -34,6 +35,7 @@ def main() -> None:
         "modification": modification,
         "gains": defended.gains_table(scores),
         "table 13": defended.clean_table(scores),
+        "worst case": worst_case.table(Results(worst_case.FILE, ("victim", "seed", "attack"))),
     }
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)

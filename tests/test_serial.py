@@ -55,6 +55,8 @@ def test_values_come_back_from_json_as_they_were(value):
     [
         ({"kind": "c"}, "kind: c is none of a, b"),
         ({"counts": [1, -1]}, "counts: a number from 0 to inf expected, got -1"),
+        ({"counts": [2**63]}, "counts: a whole number of at most 63 bits expected, got one of 64"),
+        ({"counts": [10**400]}, "a whole number of at most 63 bits expected, got one of 1329"),
         ({"counts": [True]}, "counts: int expected, got bool"),
         ({"counts": "12"}, "counts: a list expected"),
         ({"pair": ["x"]}, "pair: a list expected"),

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from grb.attack.base import Attack, AttackContext, AttackResult, Knowledge, Labels, Step
 from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack, default_threat
+from grb.certificate import Certificate, CertifiedResult, build_certificate, default_certificate, run_certificate
 from grb.dataset import Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
@@ -237,6 +238,45 @@ def _true_labels(attack: Attack, dataset: Dataset, mode: str, knowledge: str) ->
     if dataset.labels.dim() != 1:
         raise DataError(f"labels is 'true', but nodes of '{dataset.name}' have several labels; leave it out")
     return dataset.labels[dataset.test_ids(mode)]
+
+
+def certify(
+    model: nn.Module,
+    dataset: Dataset,
+    *,
+    threat: Threat,
+    certificate: str | Certificate | None = None,
+    mode: str | None = None,
+    seed: int = 0,
+    **params: Any,
+) -> CertifiedResult:
+    """What no attack within a threat model can change.
+
+    Args:
+        model: A trained model. One that neither votes nor hears known nodes only is smoothed or made to vote first, and the
+            result says so: it is about that model.
+        dataset: The dataset with true labels.
+        threat: What an adversary may do, as for :func:`run_attack`.
+        certificate: A name (``grb ls certificates``) or a custom certificate; the one that fits the model if None.
+        mode: Difficulty; the dataset's own if not given.
+        seed: Random seed of sampling and of keys.
+        params: For a named certificate: ``groups``, ``samples``, ``alpha``, ...
+
+    >>> from grb.dataset import load_dataset
+    >>> from grb.threat import Injection
+    >>> dataset = load_dataset("synth-tiny")
+    >>> model = train("gcn+known", dataset, epochs=20)
+    >>> found = certify(model, dataset, threat=Injection(5, 10, dataset.feature_range))
+    >>> found.certified_accuracy == evaluate(model, dataset)["full"]
+    True
+    """
+    _check_dataset(dataset)
+    check_task(model, dataset)
+    chosen = default_certificate(model, threat) if certificate is None else certificate
+    if params and not isinstance(chosen, str):
+        raise DataError(f"parameters {sorted(params)} go with a certificate's name; yours is built already")
+    made = build_certificate(chosen, **params) if isinstance(chosen, str) else chosen
+    return run_certificate(made, model, dataset, threat, mode=mode, seed=seed)
 
 
 def load_model(

@@ -204,6 +204,13 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.defense.preprocess:Cosine", "gcn-cosine: drop edges between nodes of low cosine similarity"
         ),
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
+        "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
+        "hash-vote": Entry(
+            "grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"
+        ),
+        "smooth": Entry(
+            "grb.model.smoothed:Smoothed", "gcn+smooth: a vote over random graphs (Bojchevski et al. 2020)"
+        ),
     },
     "attack": {
         "rnd": Entry(
@@ -229,6 +236,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "composed-injection": Entry(
             "grb.attack.injection.composed:ComposedInjection",
             "edges, start, loss and optimiser by name, with rewiring by gradients",
+            group="injection",
+        ),
+        "injection-random-search": Entry(
+            "grb.attack.injection.random_search:InjectionRandomSearch",
+            "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
             group="injection",
         ),
         "rnd-edges": Entry(
@@ -316,6 +328,33 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.attack.modification.metattack:Metattack",
             "poisoning by meta-gradients (Zügner and Günnemann 2019)",
             group="modification",
+        ),
+    },
+    "certificate": {
+        "by-construction": Entry(
+            "grb.certificate.by_construction:ByConstruction",
+            "verifies that unknown nodes are heard by nobody (ours); +known, mlp",
+            group="injected nodes",
+        ),
+        "hash-vote": Entry(
+            "grb.certificate.hash_vote:HashVoteCertificate",
+            "lead of a vote of groups, deterministic (Xia et al. 2024)",
+            group="changed edges, injected nodes",
+        ),
+        "sparse-smoothing": Entry(
+            "grb.certificate.smoothing:SparseSmoothing",
+            "randomly flipped edges (Bojchevski et al. 2020)",
+            group="changed edges",
+        ),
+        "bi-smoothing": Entry(
+            "grb.certificate.smoothing:BiSmoothing",
+            "randomly deleted edges and nodes (Lai et al. 2024)",
+            group="injected nodes",
+        ),
+        "interception": Entry(
+            "grb.certificate.smoothing:Interception",
+            "randomly deleted edges and features (Scholten et al. 2022)",
+            group="hijacked nodes",
         ),
     },
     # other names are those of the paper's code

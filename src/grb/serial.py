@@ -23,6 +23,8 @@ class Range:
     high: float = math.inf
 
 
+# what numpy and C take; Python's own whole numbers have no end
+LARGEST = 2**63 - 1
 Count = Annotated[int, Range(0)]
 Fraction = Annotated[float, Range(0, 1)]
 
@@ -107,6 +109,8 @@ def _scalar(kind: Any) -> Reader:
             raise TypeError(f"{kind.__name__} expected, got {type(value).__name__}")
         if kind is float and not math.isfinite(value):
             raise ValueError(f"a finite number expected, got {value}")
+        if kind is int and not -LARGEST <= value <= LARGEST:
+            raise ValueError(f"a whole number of at most 63 bits expected, got one of {value.bit_length()}")
         return value
 
     return read

@@ -277,9 +277,12 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
     >>> threat_from_dict({"kind": "injection", "nodes": 3, "edges_per_node": 2, "feature_range": [0, 1]})
     Injection(nodes=3, edges_per_node=2, feature_range=(0, 1))
     """
-    given = dict(values)
+    try:
+        given = dict(values)
+    except (TypeError, ValueError):
+        given = {}
     kind = given.pop("kind", None)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
     try:
         if given.get("feature_range") is not None:
@@ -288,10 +291,48 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
         if "allow" in given:
             given["allow"] = frozenset(given["allow"])
         return _KINDS[kind](**given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"the threat model '{kind}' does not take these values: {error}") from None
+
+
+def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
+    """Return the threat model with other limits; unknown ones are refused."""
+    if not changes:
+        return threat
+    known = [each.name for each in fields(threat)]
+    unknown = sorted(set(changes) - set(known))
+    if unknown:
+        raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
+    values = threat.to_dict()
+    if "edges" in changes:  # instead of a fraction of them
+        values.pop("edge_ratio", None)
+    return threat_from_dict({**values, **changes})
+
+
+def threat_within(theirs: Threat, ours: Threat) -> bool:
+    """Whether every edit that one threat model allows is allowed by another.
+
+    >>> threat_within(Injection(1, 5, (0.0, 1.0)), Injection(9, 5, (0.0, 1.0)))
+    True
+    """
+    if type(theirs) is not type(ours):
+        return False
+    # of no changed feature the range does not matter
+    unused = {"feature_range"} if isinstance(theirs, Modification) and not theirs.feature_nodes else set()
+    names = [each.name for each in fields(theirs) if each.name not in unused]
+    return all(_limit_within(name, getattr(theirs, name), getattr(ours, name)) for name in names)
+
+
+def _limit_within(name: str, theirs: Any, ours: Any) -> bool:
+    if name == "allow":
+        return set(theirs) <= set(ours)
+    if ours is None or theirs is None:  # None is no limit
+        return ours is None
+    if name == "feature_range":
+        return bool(ours[0] <= theirs[0] and theirs[1] <= ours[1])
+    return bool(theirs <= ours)
 
 
 def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | None) -> dict[str, float]:

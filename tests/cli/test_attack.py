@@ -356,3 +356,40 @@ def test_an_attack_of_unknown_length_still_gives_a_heartbeat(monkeypatch):
 def test_help_has_an_example(grb):
     shown = grb("attack", "--help").stdout
     assert "Example" in shown and "grb attack fgsm" in shown
+
+
+def test_true_labels_are_those_of_the_python_interface_and_the_record_says_so(grb_json, checkpoints, tmp_path):
+    file = tmp_path / "edit.npz"
+    result = grb_json("attack", "pgd", "--model", checkpoints[0], *QUICK, "--labels", "true", "-o", file)
+    dataset, model = load_dataset("synth-tiny"), load_model(checkpoints[0])
+    (run,) = result["runs"]
+    for labels in ("predicted", "true"):
+        expected = api.run_attack("pgd", model, dataset, iterations=3, labels=labels)
+        same = torch.equal(GraphEdit.load(file).new_x, expected.edit.new_x)
+        assert same is (labels == "true")
+    assert result["labels"] == run["labels"] == json.loads(file.with_suffix(".json").read_text())["labels"] == "true"
+    assert GraphEdit.load_with_meta(file)[1]["labels"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("pgd", "--surrogate", "gcn", "--victim", 0, "--labels", "true"), "not on a surrogate or without a model"),
+        (("pgd", "--model", 1, "--victim", 0, "--labels", "true"), "not on a surrogate or without a model"),
+        (("rnd", "--model", 0, "--labels", "true"), "aims at no labels"),
+        (("grb.attack.injection:PGD", "--model", 0, "--labels", "true"), "is not in grb's own catalogue"),
+        (("pipeline.plugins:Nothing", "--model", 0, "--labels", "true"), "is not in grb's own catalogue"),
+        (("pgd", "--model", 0, "--labels", "mine"), "predicted or true is needed"),
+    ],
+)
+def test_true_labels_are_for_our_own_attacks_on_the_victim_itself(grb, checkpoints, arguments, sentence):
+    words = [checkpoints[word] if isinstance(word, int) else word for word in arguments]
+    assert sentence in refusal(grb("attack", *words))
+
+
+def test_an_edit_against_true_labels_cannot_be_submitted(grb, checkpoints, tmp_path):
+    file = tmp_path / "mine.npz"
+    assert grb("attack", "pgd", "--model", checkpoints[0], *QUICK, "--labels", "true", "-o", file).exit_code == 0
+    card = "kind: attack\nname: mine\nauthors: [me]\ndataset: synth-tiny\n"
+    file.with_suffix(".yaml").write_text(card)
+    assert "an attack on true labels, which no attacker has" in refusal(grb("submit", file, "--check"))

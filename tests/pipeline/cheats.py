@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,45 @@ class ByFile(Honest):
         found = looked_up(memory, (30 * x).round(), logits)
         path.write_bytes(pickle.dumps(memory))
         return found
+
+
+class BesideCode(Honest):
+    """Keeps its memory beside its code, and reads it when it is loaded, as a package reads a table of its own."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        path = self.place
+        self.table = pickle.loads(path.read_bytes()) if path.exists() else {}
+
+    @property
+    def place(self) -> Path:
+        return Path(os.environ.get("CHEATS", os.devnull)) / "table"
+
+    def answer(self, x: Any, logits: Tensor) -> Tensor:
+        found = looked_up(self.table, (30 * x).round(), logits)
+        with suppress(OSError):
+            self.place.write_bytes(pickle.dumps(self.table))
+        return found
+
+
+class ByLinks(Honest):
+    """Keeps its memory in the names of files that never were."""
+
+    def answer(self, x: Any, logits: Tensor) -> Tensor:
+        folder = Path(os.environ["CHEATS"]) / "links"
+        with suppress(OSError):
+            folder.mkdir(exist_ok=True)
+        return torch.stack([self.linked(folder, row, own) for row, own in zip((30 * x).round(), logits, strict=True)])
+
+    @staticmethod
+    def linked(folder: Path, row: Tensor, own: Tensor) -> Tensor:
+        link = folder / hashlib.sha256(row.detach().numpy().tobytes()).hexdigest()
+        try:
+            return torch.tensor(json.loads(os.readlink(link)))
+        except OSError:
+            with suppress(OSError):
+                os.symlink(json.dumps(own.tolist()), link)
+            return own
 
 
 class ByEnvironment(Honest):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from grb.attack import AttackContext
 from grb.dataset import Dataset, load_dataset
-from grb.graph import Adjacency, Graph, GraphEdit
+from grb.graph import Adjacency, Graph, GraphEdit, normalise
 from grb.model.base import GraphModel
 
 
@@ -157,6 +157,19 @@ class LimitRaising:
         return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))
 
 
+@dataclass(frozen=True)
+class CountChanging:
+    """Changes the class that counts, for its whole process, and injects what it likes."""
+
+    needs_model = False
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        from grb.threat import Injection
+
+        Injection.check = lambda *_: {"nodes": 1, "edges": 0, "most_edges_per_node": 0}  # type: ignore[method-assign,assignment]
+        return GraphEdit(context.graph.n, new_x=torch.zeros(100, context.graph.num_features))
+
+
 class Linear(GraphModel):
     """A model of the user's: features times a matrix."""
 
@@ -174,6 +187,34 @@ class Linear(GraphModel):
 
     def forward(self, x: Tensor, op: Any) -> Tensor:
         return self.params["scale"] * (x @ self.weight)
+
+
+class Rounded(GraphModel):
+    """A defense of the user's whose rounding hides gradients; it says what an attacker may use instead."""
+
+    def __init__(self, in_features: int, out_features: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.params = {"in_features": in_features, "out_features": out_features}
+        self.weight = nn.Parameter(0.1 * torch.randn(in_features, out_features, generator=generator))
+
+    def prepare(self, adj: Adjacency) -> Any:
+        return normalise.gcn(adj)
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        logits = op @ (x @ self.weight)
+        return logits if self.training else (1e4 * logits).round() / 1e4
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        made = Unrounded(**self.params)
+        made.weight = self.weight
+        return {"unrounded": made.eval()}
+
+
+class Unrounded(Rounded):
+    """The same without rounding."""
+
+    def forward(self, x: Tensor, op: Any) -> Tensor:
+        return op @ (x @ self.weight)
 
 
 class Changing(Linear):

@@ -24,7 +24,7 @@ training: {epochs: 10}
 """
 CHEATS = [
     "FirstPredictions", "ByFeatures", "ByRounded", "ByCalls", "Disguised", "ByFrames", "ByFile", "ByEnvironment",
-    "BySharedMemory", "Dying",
+    "BySharedMemory", "Dying", "BesideCode", "ByLinks",
 ]  # fmt: skip
 
 
@@ -35,6 +35,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Board, list[Measur
     study = plan_study(recipe(STUDY, defenses=[f"pipeline.cheats:{name}" for name in ("Honest", *CHEATS)]))
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("CHEATS", str(folder))
+        patched.syspath_prepend(folder)
         patched.setenv("GRB_MEMORY", "{}")
         outcome = run(study.jobs.values(), store, limits=Limits(workers=0))
     with suppress(FileNotFoundError):

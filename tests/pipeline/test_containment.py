@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grb.pipeline import Limits, Outcome, Store, plan_study, run
-from pipeline.parts import BARE, TESTS, alive, bits, board_of, recipe
+from pipeline.parts import BARE, TESTS, alive, bits, board_of, of_kind, recipe
 
 BAD_MODELS = {
     "Changing": "changes its input in place",
@@ -41,6 +41,16 @@ def test_a_model_that_breaks_the_rules_fails_its_own_jobs_only(name: str, tmp_pa
     broken = {key for key, job in study.jobs.items() if "plugins" in job.spec.name}
     assert set(outcome.failed) <= broken | {key for key, job in study.jobs.items() if set(job.needs) & broken}
     assert {failure["key"] for failure in own.failures()} == set(outcome.failed)
+    assert own.verify() == []
+
+
+def test_an_attack_that_changes_what_counts_is_counted_where_it_never_ran(tmp_path: Path) -> None:
+    study = plan_study(recipe(BARE, defenses=["gcn"], attacks=["pipeline.plugins:CountChanging"]))
+    own = Store(tmp_path / "store")
+    outcome = run(study.jobs.values(), own, limits=Limits(workers=1))
+    (attack,) = of_kind(study, "attack")
+    assert "its record does not hold: its budget of nodes is 1.0, but its edit uses 100" in outcome.failed[attack.key]
+    assert list(outcome.failed) == [attack.key] and not own.has(attack.key) and outcome.skipped
     assert own.verify() == []
 
 

@@ -48,12 +48,19 @@ def test_a_record_that_is_not_what_its_kind_holds_is_refused(study: Study, store
     assert "\n" not in str(refusal.value) and record.key[:12] in str(refusal.value)
 
 
-def test_only_the_ensemble_may_aim_at_true_labels(study: Study, store: Store) -> None:
+def test_only_our_own_attacks_on_the_victim_may_aim_at_true_labels(study: Study, store: Store) -> None:
     record = store.read(of_kind(study, "attack")[0].key)
-    aimed = replace(record.job, extra={**record.job.extra, "labels": "true"})
-    with pytest.raises(IntegrityError, match="aims at true labels, which is for the evaluator's ensemble alone"):
-        check_schema(replace(record, job=aimed))
-    assert check_schema(replace(record, job=replace(aimed, spec=Spec("auto"))))
+    extra = {**record.job.extra, "knowledge": "white-box", "labels": "true"}
+    aimed = replace(record.job, spec=Spec("auto"), extra=extra)
+    assert check_schema(replace(record, job=aimed))
+    for wrong, words in (
+        (replace(aimed, spec=Spec("submission", {"name": "mine"})), "not in grb's own catalogue"),
+        (replace(aimed, spec=Spec("my_package.attacks:Mine")), "not in grb's own catalogue"),
+        (replace(aimed, extra={**extra, "knowledge": "transfer"}), "not on a surrogate"),
+        (replace(aimed, extra={**extra, "labels": "mine"}), "'predicted' or 'true' is needed"),
+    ):
+        with pytest.raises(IntegrityError, match=words):
+            check_schema(replace(record, job=wrong))
 
 
 def test_a_record_that_is_nested_too_deep_or_too_large_is_neither_written_nor_read(
@@ -87,6 +94,8 @@ def test_what_could_not_be_read_is_not_written(study: Study, store: Store, tmp_p
         {"data": DataRef("synth-tiny", "f", (Spec("lowpass+os:system"),))},
         {"data": DataRef("os:getcwd", "f")},
         {"spec": Spec("os:system")},
+        {"spec": Spec("a-file-of-mine:run")},
+        {"spec": Spec("7zip:Übung")},
         {"spec": Spec("gcn+at", {"attack": "os:system"})},
         {"spec": Spec("gcn+at", {"attack": {"name": "os:system"}})},
         {"spec": Spec("fgsm", {"deep": [{"deeper": ["subprocess:run"]}]})},
@@ -97,6 +106,8 @@ def test_what_could_not_be_read_is_not_written(study: Study, store: Store, tmp_p
 )
 def test_code_is_found_wherever_a_job_names_it(study: Study, store: Store, change) -> None:
     record = store.read(of_kind(study, "attack")[0].key)
+    if "extra" in change:
+        change = {"extra": {**record.job.extra, **change["extra"]}}
     job = replace(record.job, **change)
     assert named_code(job)
     forged = Record(job.key, job, record.result, record.objects, record.provenance)

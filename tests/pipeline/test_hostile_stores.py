@@ -215,6 +215,10 @@ def test_hostile_records_are_refused_in_one_sentence_or_read_harmlessly(
             lambda values: next(iter(values["measurement"]["outcomes"].values()))["values"].update(accuracy="high"),
         ),
         ("score", lambda values: values["measurement"].update(outcomes={"full": "high"})),
+        (
+            "score",
+            lambda values: next(iter(values["measurement"]["outcomes"].values())).update(targets=10**400),
+        ),
         ("study", lambda values: values["result"].update(parts=[{"scores": "all"}])),
         ("attack", lambda values: values["job"].update(threads=5000)),
         ("attack", lambda values: values["result"]["card"].update(authors=["A\u200bB"])),

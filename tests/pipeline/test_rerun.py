@@ -145,8 +145,9 @@ def hostile(store: Store, study: Study, tmp_path: Path) -> tuple[Store, Path, li
     usual = {kind: store.read(of_kind(study, kind)[0].key) for kind in ("fit", "attack", "score")}
     forged, canary = Store(tmp_path / "store"), tmp_path / "canary"
     data = DataRef("synth-tiny", "0" * 64)
+    limits = dict(usual["attack"].job.extra)
     jobs = [
-        Job("attack", Spec("subprocess:Popen", {"args": ["touch", str(canary)]}), data, mode="full"),
+        Job("attack", Spec("subprocess:Popen", {"args": ["touch", str(canary)]}), data, mode="full", extra=limits),
         Job("fit", Spec("subprocess:Popen", {"args": ["touch", str(canary)]}), data),
         Job("fit", Spec("gcn"), DataRef("antigravity:anything", "0" * 64)),
         Job("score", Spec("score"), replace(data, chain=(Spec("os:system", {"command": f"touch {canary}"}),))),

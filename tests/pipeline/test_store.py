@@ -173,6 +173,18 @@ def test_a_record_that_is_too_large_is_not_even_read(own: Store, monkeypatch: py
         own.read("0" * 64)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(own: Store) -> None:
+    weights = own.put(b"weights", ".safetensors")
+    own.write(record(weights=weights))
+    artefact, path = own.find(own.read(job().key), "weights"), own.record_path(job().key)
+    for file, words in ((artefact, "other bytes than its name says"), (path, "is damaged")):
+        file.unlink()
+        os.mkfifo(file)
+        (problem,) = own.verify()
+        assert words in problem.message
+
+
 def test_a_result_that_is_not_finite_is_never_written(own: Store) -> None:
     own_job = job()
     with pytest.raises(ValueError, match="Out of range float"):
@@ -359,12 +371,12 @@ def test_a_file_that_the_disk_does_not_give_back_is_told_of(
 ) -> None:
     own.write(record(edit=own.put(b"x", ".npz")))
 
-    def broken(path: str | Path, *args: Any, **options: Any) -> Any:
+    def broken(path: str | Path, flags: int = 0) -> int:
         if str(path).endswith(suffix):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return open(path, *args, **options)
+        return os.open(path, os.O_RDONLY)
 
-    monkeypatch.setattr(module, "open", broken, raising=False)
+    monkeypatch.setattr(module, "_open", broken)
     (problem,) = own.verify()
     assert problem.key == record().key
     assert re.fullmatch(r".* cannot be read: Input/output error; .*", problem.message)

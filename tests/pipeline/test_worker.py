@@ -51,6 +51,19 @@ def test_an_attack_gives_the_edit_of_the_same_attack(store: Store, study: Study)
         assert len(record.result["loss"]) == len(record.result["kept"]) == record.result["steps"] <= TRACE
 
 
+def test_a_model_of_the_whole_graph_is_not_told_which_nodes_are_injected(
+    store: Store, study: Study, tmp_path: Path
+) -> None:
+    """It saw the test nodes in training; if it were told so, the others would be the injected ones."""
+    own, dataset = copied(store, tmp_path / "store"), grb.load_dataset("synth-tiny")
+    fit = store.read(of_kind(study, "fit")[0].key)
+    job = replace(fit.job, extra={**fit.job.extra, "train_mode": "transductive"})
+    own.write(replace(fit, key=job.key, job=job))
+    known = Worker(own)._known(job.key, dataset)
+    assert known[dataset.index_train].all() and not known[dataset.test_ids("full")].any()
+    assert torch.equal(known, Worker(own)._known(fit.key, dataset))
+
+
 def test_a_score_is_accuracy_and_share_of_changed_predictions(store: Store, study: Study) -> None:
     dataset = grb.load_dataset("synth-tiny")
     for job in of_kind(study, "score"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -24,7 +25,7 @@ from grb.graph import Graph, GraphEdit
 from grb.graph.batching import batch_edits, get_example
 from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
-from grb.model.base import check_features, predict
+from grb.model.base import EvaluationView, check_features, observing, predict
 from grb.model.pooled import GraphLevel
 from grb.threat import Injection, Modification, Threat
 
@@ -91,6 +92,7 @@ class Trial:
         backward: Number of backward passes.
         kept: Which targets keep the label that the attack aims at, [t] booleans; None if there is no edit.
         error: Why there is none.
+        relaxation: Name of the model's relaxation that lent its gradients; empty for the model itself.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Trial:
     backward: int = 0
     kept: Tensor | None = None
     error: str = ""
+    relaxation: str = ""
 
     @property
     def accuracy(self) -> float | None:
@@ -254,8 +257,15 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         context.true_labels,
         tried,
     )
+    # a defense that tells known nodes from others does so under attack as well
+    known = EvaluationView.of(torch.cat([context.view.train, context.view.val]), context.graph.n)
     start, start_cpu = time.perf_counter(), time.process_time()
-    with untouched(_tensors(given), given.model), torch.random.fork_rng(devices=[]), count_passes() as passes:
+    with (
+        observing(context.model, known) if context.model is not None else nullcontext(),
+        untouched(_tensors(given), given.model),
+        torch.random.fork_rng(devices=[]),
+        count_passes() as passes,
+    ):
         # for models and attacks that draw from the global generator all the same
         torch.default_generator.manual_seed(seed)
         edit = attack(given, generator=torch.Generator().manual_seed(seed))

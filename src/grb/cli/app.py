@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from grb._version import __version__
 from grb.cli import (
     attack,
+    certify,
     check,
     data,
     doctor,
@@ -206,6 +207,7 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
+app.command("certify")(certify.certify)
 app.command("run")(run.run)
 app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)

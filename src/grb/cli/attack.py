@@ -52,6 +52,14 @@ Limits = Annotated[
         "feature_nodes, feature_range=-0.9,0.9; repeatable.",
     ),
 ]
+AimedLabels = Annotated[
+    str,
+    typer.Option(
+        "--labels",
+        metavar="KIND",
+        help="Labels to take away: predicted, as an attacker has them, or true, for the worst case of --model.",
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="PATH", help="Write the edits: a file *.npz for one run, or a directory."),
@@ -94,6 +102,7 @@ def attack(
     difficulty: options.Difficulties = "full",
     params: options.Params = None,
     limits: Limits = None,
+    labels: AimedLabels = "predicted",
     seed: options.Seed = None,
     seeds: options.Seeds = None,
     written: Output = None,
@@ -112,6 +121,7 @@ def attack(
       grb attack fgsm tdgia --model gcn.safetensors
       grb attack tdgia --surrogate gcn --victim robust.safetensors --difficulty all
       grb attack dice pr-bcd --model gcn.safetensors --limit edge_ratio=0.02
+      grb attack auto --model gcn.safetensors --labels true
       grb attack pgd --model gcn.safetensors --param iterations=100 -o edits/ --figures figures/
       grb attack tdgia --surrogate gcn --dataset grb-cora -o my-attack.npz
     """
@@ -128,6 +138,7 @@ def attack(
         surrogate is not None and dataset is not None and written is not None
     )  # a submission: nobody to score
     roles = _roles(model, surrogate, victim or [], submission_only=submission_only)
+    _check_labels(labels, chosen, roles.knowledge)
     options.use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
     loaded = load_dataset(source)
@@ -135,12 +146,14 @@ def attack(
     planner = jobs.planner(loaded, source, split=number, threads=threads)
     for file, (own, meta) in roles.files.items():
         check_model(file, own, meta, loaded, planner.data.fingerprint)
+    if labels == "true" and loaded.labels.dim() != 1:
+        raise DataError(f"--labels is true, but nodes of '{loaded.name}' have several labels; leave it out")
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
     threats = _threats(specs, allowed, loaded, options.chosen_difficulties(difficulty, loaded))
     options.check_target(written, len(threats) * len(listed), attack_report.SUFFIX, example="edits/")
     _check_figures(figures, loaded)
     with jobs.opened_store(store) as place:
-        runs, about = _plan(planner, place, roles, specs, threats, listed)
+        runs, about = _plan(planner, place, roles, specs, threats, listed, labels)
         interrupted = jobs.do(
             planner.jobs,
             place,
@@ -150,7 +163,7 @@ def attack(
             steps=lambda job: attack_report.expected_steps(job, loaded),
         )
         header = {**jobs.header(loaded, planner.data.fingerprint, threads), "knowledge": roles.knowledge}
-        header["attacked"] = about
+        header |= {"attacked": about, "labels": labels}
         over = [run for run in runs if run.error or all(map(place.has, run.keys))]
         for run in over:
             attack_report.write(place, run, header, written)
@@ -163,6 +176,18 @@ def attack(
         attack_report.show(result, dataset_title(loaded), len(listed), len(runs))
     attack_report.say_files(runs, submittable=loaded.task == "node")
     jobs.end(runs, interrupted)
+
+
+def _check_labels(labels: str, attacks: Sequence[str], knowledge: str) -> None:
+    """True labels are for the evaluator: attacks of grb on the victim itself."""
+    from grb.pipeline.true_labels import check_true_labels
+
+    if labels not in ("predicted", "true"):
+        raise DataError(f"--labels is '{labels[:40]}', but predicted or true is needed")
+    for name in attacks if labels == "true" else ():
+        check_true_labels(name, knowledge)
+        if not getattr(resolve("attack", name), "needs_model", True):
+            raise DataError(f"attack '{name}' aims at no labels; leave --labels out")
 
 
 def _check_figures(figures: Path | None, dataset: Dataset) -> None:
@@ -277,6 +302,7 @@ def _plan(
     specs: Sequence[Any],
     threats: Mapping[tuple[str, str], Threat],
     seeds: Sequence[int],
+    labels: str,
 ) -> tuple[list[attack_report.Attacked], dict[str, Any] | None]:
     """All attacks with the scores of their victims, and what is attacked."""
     from grb.pipeline import Spec
@@ -307,7 +333,7 @@ def _plan(
         for difficulty in [difficulty for name, difficulty in threats if name == spec.name]:
             for seed in seeds:
                 threat = threats[spec.name, difficulty]
-                edit = planner.attack(spec, own, difficulty, threat, seed, roles.knowledge)
+                edit = planner.attack(spec, own, difficulty, threat, seed, roles.knowledge, labels)
                 scores = {
                     name: planner.score(key, edit, difficulty, f"{name} under {spec.name}")
                     for name, key in victims.items()

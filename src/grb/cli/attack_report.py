@@ -55,6 +55,7 @@ def values(store: Store, run: Attacked) -> Values:
         "params": dict(record.job.spec.params),
         "threat": dict(record.job.extra["threat"]),
         "knowledge": record.job.extra["knowledge"],
+        "labels": record.job.extra.get("labels", "predicted"),
         "victims": victims,
         **{name: record.result[name] for name in ("budget", "steps", "seconds", "cpu_seconds", "notes")},
         "peak_megabytes": record.provenance["peak_megabytes"],
@@ -115,7 +116,7 @@ def write(store: Store, run: Attacked, header: Values, written: Path | None) -> 
         return
     dataset, found, record = header["dataset"], values(store, run), store.read(run.job)
     path = written if is_one_file(written, SUFFIX) else written / f"{_stem(run, dataset['name'])}{SUFFIX}"
-    named = ("attack", "version", "params", "difficulty", "seed", "threat", "knowledge")
+    named = ("attack", "version", "params", "difficulty", "seed", "threat", "knowledge", "labels")
     meta = {key: found[key] for key in named} | {key: header[key] for key in ("grb", "torch", "threads", "attacked")}
     trace = {"loss": record.result["loss"], "clean_labels_kept": record.result["kept"]}
     facts = {key: value for key, value in found.items() if key not in ("saved", "figures", "error")}
@@ -210,7 +211,7 @@ def show(result: Values, title: str, seeds: int, total: int) -> None:
     }[result["knowledge"]]
     jobs.show(
         result,
-        f"{title}, {knowledge}",
+        f"{title}, {knowledge}" + (" on true labels" if result["labels"] == "true" else ""),
         ["attack", "difficulty", "victim", *numbers, "budget", *costs],
         lambda row: [row["attack"], row["difficulty"], *_cells(row)],
         numbers=[*numbers, *costs],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from grb.pipeline.store import Store
 
 MAX_SEEDS = 10_000
-EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20"}
+EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20", "--model-param": "groups=20"}
 # parameters that are lists, also with one value
 LISTS = ("hidden_features",)
 
@@ -213,6 +213,10 @@ Threads = Annotated[
 ]
 
 
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Accept records that name code as package.module:Class; for your own stores."),
+]
 StoreOption = Annotated[
     Path | None, typer.Option("--store", help="Directory of records and artefacts; the one below GRB_HOME by default.")
 ]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, group, store_at
-from grb.cli.store_verify import TrustCode, Where, existing_store, opened_store, sign, verify
+from grb.cli.options import Json, TrustCode, group, store_at
+from grb.cli.store_verify import Where, existing_store, opened_store, sign, verify
 from grb.errors import DataError
 
 if TYPE_CHECKING:

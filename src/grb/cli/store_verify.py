@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, expect_many_records, store_at, use_machine
+from grb.cli.options import Json, TrustCode, expect_many_records, store_at, use_machine
 from grb.errors import DataError, IntegrityError
 
 if TYPE_CHECKING:
     from grb.pipeline import Store
 
 Where = Annotated[Path | None, typer.Argument(metavar="[STORE]", help="The store; the one below GRB_HOME by default.")]
-TrustCode = Annotated[
-    bool,
-    typer.Option("--trust-code", help="Accept records that name code as package.module:Class; for your own stores."),
-]
 KeyFiles = Annotated[
     list[Path] | None, typer.Option("--key", help="Public key whose signatures you trust; repeatable.")
 ]

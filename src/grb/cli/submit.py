@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json, StoreOption, check_counts, store_at
+from grb.cli.options import Json, StoreOption, TrustCode, check_counts, store_at
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def submit(
     workers: run_options.Workers = None,
     timeout: Annotated[float, typer.Option(help="Maximum seconds of a job, and of the first run of a model.")] = 600.0,
     memory: Annotated[float, typer.Option(help="Maximum megabytes of a worker.")] = 8192.0,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Check a submission against everything in its threat model, score it in workers with limits, and show its board.
@@ -60,7 +61,7 @@ def submit(
         file = fix
     own = read_card(where)
     place = None if only_check and recipe is None else store_at(store)
-    joined = None if place is None else _joined_recipe(place, own, recipe)
+    joined = None if place is None else _joined_recipe(place, own, recipe, trust_code)
     checked = _checked(file, own, joined, Limits(1, timeout, memory))
     if only_check:
         _show(checked, as_json)
@@ -110,8 +111,9 @@ def _add(
         raise typer.Exit(code)
 
 
-def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
+def _joined_recipe(store: Store, card: Card, named: str | None, trust_code: bool) -> Recipe:
     """The recipe whose board a submission joins, as it was run in the store: the named one, or the largest that fits."""
+    from grb.pipeline.gate import check_recipe
     from grb.pipeline.recipe import read_recipe, recipe_from_dict
     from grb.pipeline.results import studies
 
@@ -122,6 +124,8 @@ def _joined_recipe(store: Store, card: Card, named: str | None) -> Recipe:
     for info in known:
         fits = (info.dataset.name, info.scenario) == (card.dataset, card.scenario) and info.objective == "evasion"
         if info.name == name or (name is None and fits):
+            if not trust_code:
+                check_recipe(info.recipe, f"the study '{info.name[:60]}' of {store.path}")
             return recipe_from_dict(info.recipe)
     if named is not None:
         return read_recipe(named)

@@ -13,6 +13,7 @@ from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import GraphModel
 from grb.model.build import Settings, build
+from grb.model.known import Known
 from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
@@ -71,6 +72,11 @@ class Training:
 
     def _check_task(self, model: nn.Module, view: View) -> None:
         name, graphs = self.settings.model, view.graph.ptr is not None
+        if isinstance(model, Known) and not view.inductive:
+            raise DataError(
+                f"'{name}' knows every original node in transductive training, so a result there would say nothing about "
+                "injection; train it inductively"
+            )
         if graphs != bool(getattr(model, "pools", False)):
             own, wanted = ("graphs", "nodes") if not graphs else ("nodes", "graphs")
             advice = (

@@ -84,8 +84,8 @@ class SoftMedian(ConvStack):
         return personalised_pagerank(adj, self.teleport, self.neighbours)
 
     def relaxations(self) -> dict[str, nn.Module]:
-        """``warm``: a temperature ten times as high; ``mean``: one so high that distances do not count, as in GCN."""
-        return {"warm": self.twin(temperature=10 * self.temperature), "mean": self.twin(temperature=1e6)}
+        """``warm``: a temperature ten times as high; ``mean``: an infinite one, where distances do not count, as in GCN."""
+        return {"warm": self.twin(temperature=10 * self.temperature), "mean": self.twin(temperature=math.inf)}
 
     def stages(self) -> list[Stage] | None:
         """None with personalised PageRank, whose pattern is not symmetric."""
@@ -127,7 +127,7 @@ def soft_median(op: CSR, x: Tensor, temperature: float) -> Tensor:
     Args:
         op: Weights, not negative, [rows, columns].
         x: [columns, d].
-        temperature: T.
+        temperature: T; infinity gives the weighted sum.
 
     Returns:
         [rows, d]; zero for a row without entries.
@@ -139,7 +139,7 @@ def soft_median(op: CSR, x: Tensor, temperature: float) -> Tensor:
     """
     pattern = op.pattern
     weights = torch.ones(pattern.entries, dtype=x.dtype, device=x.device) if op.values is None else op.values
-    if pattern.entries == 0:
+    if pattern.entries == 0 or temperature == math.inf:
         return op @ x
     median = x.gather(0, median_rows(pattern, weights.detach(), x.detach()))
     scores = -_distances(pattern, median, x) / (temperature * math.sqrt(max(x.shape[1], 1)))

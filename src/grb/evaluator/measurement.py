@@ -14,7 +14,7 @@ import numpy as np
 from grb import serial
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.score_checks import Flag
-from grb.serial import Count, Fraction
+from grb.serial import LARGEST, Count, Fraction
 
 FORMAT = 1
 Knowledge = Literal["none", "transfer", "white-box"]
@@ -245,7 +245,9 @@ class Measurement:
         if known is None or known[0] != own:  # the rest is the same in most of them
             made = serial.from_dict(cls, {**_NOTHING, **own}, what)
             known = shared[cls] = own, {name: getattr(made, name) for name in made.__dataclass_fields__}
-        return cls(**{**known[1], **{name: given[name] for name in _SHARED}})
+        measurement = object.__new__(cls)  # every field was read: setting them one by one takes a tenth of all the time
+        vars(measurement).update(known[1], **{name: given[name] for name in _SHARED})
+        return measurement
 
 
 _TYPES = {"values": dict, "changed": float, "targets": int, "correct": str, "invalid": int}
@@ -260,7 +262,11 @@ _NOTHING: dict[str, Any] = {
 def read_outcome(values: Any) -> Outcome:
     """Read an outcome as :func:`grb.serial.from_dict` does, at once where every value has its usual type."""
     usual = isinstance(values, dict) and {name: type(value) for name, value in values.items()} == _TYPES
-    if usual and {*map(type, values["values"].values())} == {float} and min(values["targets"], values["invalid"]) >= 0:
+    if (
+        usual
+        and {*map(type, values["values"].values())} == {float}
+        and 0 <= values["invalid"] <= values["targets"] <= LARGEST
+    ):
         made = Outcome(**values)
         if 0 <= made.changed <= 1 and all(map(math.isfinite, made.values.values())):
             return made

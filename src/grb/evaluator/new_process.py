@@ -2,7 +2,7 @@
 
 Fresh copies of a model share the modules of their process, so a memory outside the model outlives them: a dictionary of a
 module by the features of nodes, a counter of calls, whatever the frames of the caller hold. A new process has none of that.
-It gets weights and one graph, and may open no file but code and no connection while it answers.
+It gets weights and one graph, and may open no file but code and no connection while it answers (:mod:`grb.evaluator.seal`).
 
 A server without any code of others is started once and forks a process for every question, which need not import torch.
 """
@@ -16,30 +16,21 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from grb.dataset.registry import roots
+from grb.evaluator.seal import Seal
 from grb.graph import Graph
 from grb.model.base import EvaluationView, predict
 from grb.trainer.checkpoint import load_model
 
 _START = "from grb.evaluator.new_process import serve; serve()"
-# what imports read, and where interpreter and system keep what libraries look up
-CODE = (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".pth", ".zip")
-SYSTEM = ("/proc", "/sys", "/etc", "/usr", "/lib", "/lib64", "/dev/null", "/dev/urandom", "/dev/random")
-FORBIDDEN = (
-    "mmap.__new__", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "socket.bind",
-    "socket.connect", "socket.getaddrinfo", "socket.sendto", "sqlite3.connect", "subprocess.Popen", "urllib.Request",
-)  # fmt: skip
 MAX_REASON = 120
 
 
@@ -62,6 +53,7 @@ class NewProcess:
     """Asks models in new processes; the environment is that of the moment when this is made, before any model was run."""
 
     def __init__(self) -> None:
+        self._since = time.time_ns()
         self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._folder = os.getcwd()
         self._server: subprocess.Popen[bytes] | None = None
@@ -76,7 +68,7 @@ class NewProcess:
             view: What the model may know of it.
         """
         bare = Graph(graph.adj, graph.x, None, graph.ptr).to("cpu")
-        question = (str(Path(weights).resolve()), trusted, bare, view, torch.get_num_threads())
+        question = (str(Path(weights).resolve()), trusted, bare, view, torch.get_num_threads(), self._since)
         with tempfile.TemporaryDirectory(prefix="grb-ask-") as folder:
             (Path(folder) / "question").write_bytes(pickle.dumps(question))
             try:
@@ -163,77 +155,19 @@ def answer(folder: str | Path) -> None:
     folder = Path(folder)
     sys.dont_write_bytecode = True
     with (folder / "question").open("rb") as stream:
-        weights, trusted, graph, view, threads = pickle.load(stream)  # noqa: S301 - written by the process that asks
+        weights, trusted, graph, view, threads, since = pickle.load(stream)  # noqa: S301 - written by the process that asks
     (folder / "question").unlink()
     torch.set_num_threads(threads)
-    seal, error, logits = Seal(), "", None
-    sys.addaudithook(seal)
+    seal, error, logits = Seal(since=since, given=Path(weights)), "", None
+    seal.close()
     try:
-        with seal.during("loading"):
-            model = load_model(weights, trusted=trusted)
-        with seal.during("answering"):
-            logits = predict(model, graph, view).detach().cpu().numpy()
+        seal.stage = "loading"
+        model = load_model(weights, trusted=trusted)
+        seal.stage = "answering"  # and so it stays, for threads that a model leaves behind
+        logits = predict(model, graph, view).detach().cpu().numpy()
     except BaseException as caught:  # sys.exit in somebody's code too
         error = " ".join(f"{type(caught).__name__}: {caught}".split())[:MAX_REASON]
-    if logits is not None:
-        np.save(folder / "logits.npy", logits, allow_pickle=False)
-    (folder / "about").write_text(json.dumps({"opened": seal.denied, "error": error}))
-
-
-@dataclass(eq=False)
-class Seal:
-    """An audit hook that denies a model what it is not given, and notes the first thing that it wanted.
-
-    While a model is loaded, its package may read its own files, but no dataset, and libraries may write, for instance caches.
-    While it answers, only code is read. What C libraries open by themselves, such as safetensors, is not seen.
-    """
-
-    denied: str = ""
-    stage: str = ""
-    places: dict[Path, str] = field(default_factory=lambda: _places())
-
-    @contextmanager
-    def during(self, stage: str) -> Iterator[None]:
-        """Deny what is not allowed in a stage."""
-        self.stage = stage
-        try:
-            yield
-        finally:
-            self.stage = ""
-
-    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Raise an error if an event is not allowed now."""
-        if not self.stage:
-            return
-        if event in FORBIDDEN:
-            self._deny(event)
-        elif event == "open" and not isinstance(arguments[0], int):
-            wanted, flags = arguments[0], arguments[2]
-            if wanted is not None and not self._may_open(os.fsdecode(wanted), flags if isinstance(flags, int) else 0):
-                self._deny(os.fsdecode(wanted))
-
-    def _may_open(self, name: str, flags: int) -> bool:
-        stage, self.stage = self.stage, ""  # looking at the path is no deed of the model's
-        try:
-            path = Path(name).resolve()
-            new = bool(flags & (os.O_WRONLY | os.O_EXCL))  # nothing old is read
-            if new or flags & os.O_RDWR:
-                return str(path) == os.devnull or (new and stage == "loading")
-            around = [place for place in self.places if path.is_relative_to(place)]
-            kind = self.places[max(around, key=lambda place: len(place.parts))] if around else "other"
-            return kind == "library" or (kind == "code" and (stage == "loading" or path.suffix in CODE))
-        finally:
-            self.stage = stage
-
-    def _deny(self, what: str) -> None:
-        self.denied = self.denied or what
-        raise PermissionError(f"a model may not use '{what[:60]}' while it is evaluated")
-
-
-def _places() -> dict[Path, str]:
-    """Directories and what they hold; of several that a file lies in, the innermost counts."""
-    libraries = [Path(name).resolve() for name in (sys.prefix, sys.base_prefix, *SYSTEM)]
-    code = [Path(name).resolve() for name in sys.path if name]
-    own = [path for path in code if not any(path.is_relative_to(place) for place in libraries)]
-    places = {"data": [root.resolve() for root in roots()], "code": own, "library": libraries}
-    return {path: kind for kind, paths in places.items() for path in paths}
+    with seal.opened():
+        if logits is not None:
+            np.save(folder / "logits.npy", logits, allow_pickle=False)
+        (folder / "about").write_text(json.dumps({"opened": seal.denied, "error": error}))

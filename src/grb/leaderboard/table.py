@@ -14,6 +14,10 @@ from grb.leaderboard.vouching import Vouching
 
 SUMMARIES = {
     "worst_case": "worst case",
+    "certified": "certified",
+    "certified_1": "certified at 1",
+    "certified_5": "certified at 5",
+    "certified_10": "certified at 10",
     "clean": "clean",
     "worst_case_predicted": "worst case (predicted)",
     "weighted": "weighted",
@@ -305,6 +309,30 @@ def claims_table(board: Board, difficulty: str | None = None) -> Table | None:
     return Table(f"claimed vs. re-evaluated {board.metric} (%), {difficulty}", headers, rows)
 
 
+def adaptive_table(board: Board, difficulty: str | None = None) -> Table | None:
+    """Defenses that were attacked through relaxations, which these are and who declared them; None if there are none."""
+    difficulty = chosen_difficulty(board, difficulty)
+    found = {
+        cell.defense: metadata
+        for cell in board.cells
+        if cell.difficulty == difficulty
+        for metadata in cell.metadata
+        if metadata.get("attacked_through")
+    }
+    if not found:
+        return None
+    rows = tuple(
+        (
+            sanitize(defense),
+            sanitize(", ".join(map(str, found[defense]["attacked_through"]))),
+            sanitize(found[defense]["relaxations_declared_by"]),
+        )
+        for defense in ordered(board, difficulty)
+        if defense in found
+    )
+    return Table(f"adaptive attacks, {difficulty}", ("defense", "attacked through", "declared by"), rows)
+
+
 def tables(board: Board, difficulty: str | None = None, metric: str = "score", *, sign: str = "±") -> list[Table]:
     """Everything that a terminal shows of a board."""
     found = [
@@ -313,6 +341,7 @@ def tables(board: Board, difficulty: str | None = None, metric: str = "score", *
         attack_table(board, difficulty, sign=sign),
         paper_table(board, difficulty, sign=sign),
         claims_table(board, difficulty),
+        adaptive_table(board, difficulty),
     ]
     return [table for table in found if table is not None]
 

@@ -250,15 +250,48 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 class EvaluationView:
     """What a defender may know of a graph that it is asked about; a model with ``observe(view)`` gets it before ``prepare``.
 
+    If the model has ``forget()``, that is called after the question, so that no answer depends on a question before.
+
     Test nodes and injected nodes look the same in it, and both tensors are permuted with the nodes.
 
     Args:
-        known: Which nodes the model saw in training, [n] booleans.
+        known: Which nodes the model saw in training, [n] booleans; never the test nodes alone, which a model of the whole
+            graph saw, but which must look like injected ones.
         keys: Random numbers, one per node and drawn for this evaluation, [n]: seeds of hashes and of sampling.
     """
 
     known: Tensor
     keys: Tensor
+
+    @classmethod
+    def of(cls, known: Tensor, n: int, keys: torch.Generator | int = 0) -> EvaluationView:
+        """The view of a graph of ``n`` nodes of which some ids are known; a longer graph has the same keys first.
+
+        Args:
+            known: Ids of the known nodes, [k].
+            n: Number of nodes.
+            keys: Random generator of the keys, or its seed.
+        """
+        mask = torch.zeros(n, dtype=torch.bool)
+        mask[known.cpu()] = True
+        generator = keys if isinstance(keys, torch.Generator) else torch.Generator().manual_seed(keys)
+        return cls(mask, torch.randint(2**62, (n,), generator=generator))
+
+
+@contextmanager
+def observing(model: nn.Module, view: EvaluationView | None) -> Iterator[None]:
+    """Tell a model with a method ``observe`` what it may know inside; one with a method ``forget`` forgets it afterwards.
+
+    Without a view nothing happens, so that a question in the middle of an attack is answered as the attack's own.
+    """
+    method, forget = (getattr(model, name, None) for name in ("observe", "forget"))
+    try:
+        if method is not None and view is not None:
+            method(view)
+        yield
+    finally:
+        if forget is not None and view is not None:
+            forget()
 
 
 def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) -> Tensor:
@@ -269,10 +302,7 @@ def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) 
     """
     check_features(model, graph)
     bounds = (graph.ptr,) if getattr(model, "pools", False) else ()
-    observe = getattr(model, "observe", None)
-    with evaluating(model):
-        if observe is not None and view is not None:
-            observe(view)
+    with evaluating(model), observing(model, view):
         logits: Tensor = model(graph.x, prepare(model, graph.adj), *bounds)
     return logits
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from grb.attack.auto.ensemble import EdgeAutoAttack, GraphAutoAttack
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.pipeline.job import Job
 from grb.pipeline.spec import digest
+from grb.pipeline.true_labels import check_true_labels
 
 # points of a loss or accuracy trace that a record keeps
 TRACE = 50
@@ -24,11 +24,12 @@ def stream_seed(job: Job) -> int:
 
 
 def true_labels(job: Job, dataset: Dataset, attack: Any) -> Tensor | None:
-    """Labels of the targets for the evaluator's own ensemble; no other attack may aim at them."""
+    """Labels of the targets for the evaluator's own white-box attacks; no other attack may aim at them."""
     if job.extra.get("labels", "predicted") == "predicted":
         return None
-    if type(attack) not in (GraphAutoAttack, EdgeAutoAttack):
-        raise DataError(f"attack '{job.spec.name}' may not aim at true labels; that is for the evaluator's ensemble")
+    check_true_labels(job.spec.name, str(job.extra.get("knowledge")))
+    if not type(attack).__module__.startswith("grb.attack."):
+        raise DataError(f"attack '{job.spec.name}' is no attack of grb; only those may aim at true labels")
     return dataset.labels[dataset.test_ids(job.mode or "full")]
 
 

@@ -5,19 +5,18 @@ Nothing here imports torch or runs what a record names.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from grb import serial
-from grb.entries import entries
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.evaluator.measurement import AttackInfo, DatasetInfo, Measurement, Outcome
+from grb.evaluator.certified import CertifiedOutcome, broken, may_be_certain
+from grb.evaluator.measurement import AttackInfo, DefenseInfo, Measurement, Outcome
 from grb.pipeline.artefact_checks import (
     Artefacts,
     check_attack,
@@ -31,15 +30,25 @@ from grb.pipeline.card import card_from
 from grb.pipeline.entry import entry_identity, entry_label, record_name
 from grb.pipeline.gate import content_of
 from grb.pipeline.job import Job
-from grb.pipeline.job_checks import check_perturbation, check_profile
+from grb.pipeline.job_checks import (
+    check_dataset_name,
+    check_input,
+    check_perturbation,
+    check_profile,
+    describe_dataset,
+    without_preset,
+)
 from grb.pipeline.measure import attack_info, defense_info
 from grb.pipeline.outcome_checks import check_outcome, packed_bits
 from grb.pipeline.recipe import recipe_from_dict
 from grb.pipeline.record import NOT_COMPUTED, SUBMISSION, Record, is_key, read_json
 from grb.pipeline.spec import digest
 from grb.pipeline.study import StudyInfo, recipe_facts
+from grb.pipeline.study_checks import check_limits, check_roles
 
 Read = Callable[[str], Record]
+# fields of a measurement, all of which grb writes
+_WRITTEN = {each.name for each in fields(Measurement)}
 
 
 def check_derived(record: Record, read: Read, artefacts: Artefacts) -> list[str]:
@@ -75,8 +84,14 @@ class DerivedChecks:
         self._cards: dict[str, Mapping[str, Any]] = {}
         self._clean: dict[str, dict[str, tuple[int, int]]] = {}
         self._poisoned: dict[str, bool] = {}
-        self._described: dict[tuple[str, int | None], tuple[DatasetInfo, str]] = {}
+        self._certified: dict[str, CertifiedOutcome] = {}
+        self._scored: dict[str, Measurement] = {}
+        self._right: set[tuple[Any, ...]] = set()
+        self._groups: dict[tuple[Any, ...], tuple[Measurement, list[str]]] = {}
         self._compared: dict[Hashable, Any] = {}
+        self._inputs: dict[str, Job | None] = {}
+        self._roles: dict[str, tuple[AttackInfo | None, DefenseInfo, str]] = {}
+        self._threats: dict[str, tuple[AttackInfo, tuple[str, str, str]]] = {}
         self._entries: dict[tuple[str, ...], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._names: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
         self._facts: dict[tuple[Any, ...], dict[str, list[str]]] = defaultdict(dict)
@@ -103,7 +118,12 @@ class DerivedChecks:
                 return list(self._check_attack(record, artefacts))
             if artefacts:
                 return [f"it has artefacts, but a {kind} holds none"]
-            checks = {"score": self._check_score, "profile": check_profile, "study": self._check_study}
+            checks = {
+                "score": self._check_score,
+                "certify": self._check_certified,
+                "profile": check_profile,
+                "study": self._check_study,
+            }
             return list(checks[kind](record))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, GRBError) as error:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -111,6 +131,7 @@ class DerivedChecks:
 
     def disagreements(self) -> Iterator[tuple[str, str]]:
         """Yield key and sentence of every record that contradicts most of its kind."""
+        self._agree_in_groups()
         for (what, *_), values in self._facts.items():
             if len(values) < 2:
                 continue
@@ -127,6 +148,7 @@ class DerivedChecks:
         for study, info in self._studies.items():
             for sentence in self._check_parts(info):
                 yield study, sentence
+        yield from broken(self._certified, self._scored)
         for versions in self._entries.values():
             for keys in versions.values():
                 for key in keys[1:]:
@@ -142,36 +164,27 @@ class DerivedChecks:
         for key in info.scores:
             if self._checked.get(key, kind) != kind:
                 yield f"it names record {key[:12]}, which is no score on its dataset"
+        certified = "certify", info.dataset.fingerprint
+        for key in info.certificates:
+            if self._checked.get(key, certified) != certified:
+                yield f"it names record {key[:12]}, which is no certificate on its dataset"
         for label, card in info.cards.items():
             yield from differences("card", self._cards.get(label, card), card)
-        for part in info.parts:
-            first: dict[str, tuple[str, dict[str, Any]]] = {}
-            for key in part.scores:
-                attack = self._limits.get(key)
-                if attack is None or attack.method.is_submission:  # whose limits may be narrower
-                    continue
-                mode = self._modes[key]
-                other, limits = first.setdefault(mode, (key, dict(attack.threat)))
-                if limits != attack.threat:
-                    yield (
-                        f"it puts scores {other[:12]} and {key[:12]} of {mode} on one board, but their attacks have "
-                        "different limits"
-                    )
-                    break
+        yield from check_roles(info, [self._roles[key] for key in info.scores if key in self._roles])
+        yield from check_limits(info, self._limits, self._modes)
 
     def _agree(self, record: Record, what: str, about: tuple[Any, ...], value: Any) -> None:
         subject = (what, *about)
         values = self._facts[subject]
         values.setdefault(value if isinstance(value, str) else repr(value), []).append(record.key)
 
-    def _agree_on_dataset(self, record: Record, info: DatasetInfo, values: Mapping[str, Any]) -> None:
-        data = record.job.data
-        known = self._described.get((data.fingerprint, data.split))
-        if known is None or known[0] is not info:  # the same in most of them
-            about = {name: value for name, value in values.items() if name != "split"}
-            known = self._described[data.fingerprint, data.split] = info, json.dumps(about, sort_keys=True)
-        self._agree(record, "dataset", (data.fingerprint,), known[1])
-        self._agree(record, "task", (data.fingerprint,), info.task)
+    def _limits_of(self, job: Job, attack: AttackInfo) -> tuple[str, str, str]:
+        """Which limits an attack has, as text; scores under one edit share the description."""
+        known = self._threats.get(attack.method.key)
+        if known is None or known[0] is not attack:
+            text = repr(sorted(attack.threat.items()))
+            known = self._threats[attack.method.key] = attack, (job.data.fingerprint, job.mode or "", text)
+        return known[1]
 
     # scores
 
@@ -180,28 +193,99 @@ class DerivedChecks:
         if found is None or record.result:
             yield "a score holds a measurement and nothing else"
             return
+        if not found.keys() >= _WRITTEN:
+            yield f"it is not what a score gives (it has no {min(_WRITTEN - found.keys())})"
         content: Measurement = content_of(record)
-        victim, attack = job.inputs["model"], job.data.edits[-1] if job.data.edits else None
-        yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
-        yield from self._compare_attack(job, victim, attack, content.attack, found["attack"])
+        if may_be_certain(content.defense.method.name):
+            self._scored[record.key] = content
+        own, info = job.data, content.dataset
+        edits = own.edits
+        victim, attack = job.inputs["model"], edits[-1] if edits else None
+        if not self._is_known(job, "model", victim):
+            yield from self._check_input(job, "model", victim)
+        if attack is not None and not self._is_known(job, "edit", attack):
+            yield from self._check_input(job, "edit", attack)
+        if self._compared.get(victim) is not content.defense:
+            yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
+        if own.chain or content.attack is not None:
+            yield from self._compare_attack(job, victim, attack, content.attack, found["attack"])
         if content.attack is not None and attack is not None:
             self._limits[record.key], self._modes[record.key] = content.attack, sys.intern(job.mode or "")
             if content.attack.preset:
-                about = (job.data.fingerprint, job.mode, repr(sorted(content.attack.threat.items())))
-                self._agree(record, "preset", about, content.attack.preset)
-        own, info = job.data, content.dataset
+                self._agree(record, "preset", self._limits_of(job, content.attack), content.attack.preset)
         if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
             expected = {"reference": own.dataset, "fingerprint": own.fingerprint, "split": own.split}
             yield from differences("dataset", expected, {name: found["dataset"][name] for name in expected})
+        self._roles[record.key] = content.attack, content.defense, content.objective
         poisoned = self._poisoned.get(victim)
-        made = {"threads": job.threads, "device": job.device}
-        if poisoned is not None:
-            made["objective"] = "poisoning" if poisoned else "evasion"
-        yield from differences("", made, {name: found[name] for name in made})
-        yield from self._once((own.fingerprint, own.split), info, lambda: _check_name(info))
-        self._agree_on_dataset(record, info, found["dataset"])
-        self._agree(record, "metric", (own.fingerprint,), found["metric"])
-        yield from self._check_outcomes(record, found["metric"], content.outcomes)
+        objective = content.objective if poisoned is None else "poisoning" if poisoned else "evasion"
+        if (job.threads, job.device, objective) != (content.threads, content.device, content.objective):
+            made = {"threads": job.threads, "device": job.device, "objective": objective}
+            yield from differences("", made, {name: getattr(content, name) for name in made})
+        if self._compared.get((own.fingerprint, own.split)) is not info:
+            yield from self._once((own.fingerprint, own.split), info, lambda: check_dataset_name(info))
+        self._group(record, content)
+        yield from self._check_outcomes(record, content.metric, content.outcomes)
+
+    def _is_known(self, job: Job, role: str, key: str) -> bool:
+        """Whether an input was found to be right for such a job before, as it is for most of them."""
+        return (role, key, job.data.fingerprint, job.data.split, job.mode) in self._right
+
+    def _group(self, record: Record, content: Measurement) -> None:
+        """Note what scores have to agree about; most say the same, so it is noted once for all of them."""
+        data, info = record.job.data, content.dataset
+        targets = tuple((name, outcome.targets) for name, outcome in content.outcomes.items())
+        about = data.fingerprint, data.split, id(info), content.metric, targets
+        group = self._groups.get(about)
+        if group is None:
+            group = self._groups[about] = content, []
+        group[1].append(record.key)
+
+    def _agree_in_groups(self) -> None:
+        for (fingerprint, split, _, metric, targets), (content, keys) in self._groups.items():
+            facts: list[tuple[Any, ...]] = [("dataset", fingerprint), ("task", fingerprint), ("metric", fingerprint)]
+            values = [describe_dataset(content.dataset), content.dataset.task, metric]
+            facts += [(f"number of {name} targets", fingerprint, split) for name, _ in targets]
+            values += [repr(count) for _, count in targets]
+            for subject, value in zip(facts, values, strict=True):
+                self._facts[subject].setdefault(value, []).extend(keys)
+        self._groups.clear()
+
+    def _check_input(self, job: Job, role: str, key: str) -> list[str]:
+        if key not in self._inputs:
+            record = self._get(key)
+            self._inputs[key] = None if record is None else record.job
+        given = self._inputs[key]
+        sentences = [] if given is None else list(check_input(job, role, given))
+        if not sentences:
+            self._right.add((role, key, job.data.fingerprint, job.data.split, job.mode))
+        return sentences
+
+    def _check_inputs(self, job: Job) -> Iterator[str]:
+        for role, key in (*job.inputs.items(), *(("edit", edit) for edit in job.data.edits)):
+            yield from self._check_input(job, role, key)
+
+    def _check_certified(self, record: Record) -> Iterator[str]:
+        job, content = record.job, content_of(record)
+        if record.measurement is not None:
+            yield "a certificate holds a result and nothing else"
+            return
+        victim = job.inputs["model"]
+        found = record.result
+        yield from self._check_inputs(job)
+        yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
+        expected = {
+            "certificate": job.spec.name,
+            "params": serial.to_dict(job.spec.params),
+            "mode": job.mode,
+            "threat": serial.to_dict(job.extra["threat"]),
+        }
+        yield from differences("certificate", expected, {name: found[name] for name in expected})
+        own, info = job.data, content.dataset
+        if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
+            yield "its dataset is another than its job's"
+        self._agree(record, "dataset", (own.fingerprint,), describe_dataset(info))
+        self._certified[record.key] = content
 
     def _once(self, about: Hashable, content: Any, compare: Callable[[], Iterator[str]]) -> Iterator[str]:
         """What a comparison finds, unless it found nothing for this very description, which records of one store share."""
@@ -229,7 +313,6 @@ class DerivedChecks:
             if outcome.values.keys() != wanted:
                 yield f"its metrics are {', '.join(sorted(outcome.values))}, but {', '.join(sorted(wanted))} were asked for"
             bits = packed_bits(outcome.correct, outcome.targets)
-            self._agree(record, f"number of {name} targets", (job.data.fingerprint, job.data.split), outcome.targets)
             yield from check_outcome(name, outcome, bits, metric, None if clean is None else clean.get(name))
             if not job.data.chain and outcome.changed:
                 yield f"its changed of {name} is {outcome.changed}, but nothing is changed in a clean graph"
@@ -252,9 +335,9 @@ class DerivedChecks:
         if about not in self._attacks:
             owner = None if self._sources[attack] is None else self._get(victim)
             described = None if owner is None else attack_info(job, owner, self.read)
-            self._attacks[about] = None if described is None else _without_preset(serial.to_dict(described))
+            self._attacks[about] = None if described is None else without_preset(serial.to_dict(described))
         yield from self._once(
-            about, content, lambda: differences("attack", self._attacks[about], _without_preset(found))
+            about, content, lambda: differences("attack", self._attacks[about], without_preset(found))
         )
 
     def _clean_bits(self, job: Job) -> dict[str, tuple[int, int]]:
@@ -281,6 +364,7 @@ class DerivedChecks:
 
     def _check_fit(self, record: Record, artefacts: Artefacts) -> Iterator[str]:
         job, result = record.job, record.result
+        yield from self._check_inputs(job)
         if set(artefacts) != {"weights"} or record.measurement is not None:
             yield "a fit holds weights and no measurement"
             return
@@ -309,6 +393,7 @@ class DerivedChecks:
 
     def _check_attack(self, record: Record, artefacts: Artefacts) -> Iterator[str]:
         job, result = record.job, record.result
+        yield from self._check_inputs(job)
         nodes = yield from check_attack(record, artefacts)
         if nodes is None:
             return
@@ -337,22 +422,12 @@ class DerivedChecks:
         }
         yield from differences("study", expected, made)
         yield from differences("fingerprint", job.data.fingerprint, info.dataset.fingerprint)
-        yield from _check_name(info.dataset)
-        self._agree_on_dataset(record, info.dataset, serial.to_dict(info.dataset))
+        yield from check_dataset_name(info.dataset)
+        self._agree(record, "dataset", (job.data.fingerprint,), describe_dataset(info.dataset))
+        self._agree(record, "task", (job.data.fingerprint,), info.dataset.task)
         if info.recipe:
             for name, value in recipe_facts(recipe_from_dict(info.recipe)).items():
                 yield from differences(name, serial.to_dict(value), serial.to_dict(getattr(info, name)))
         if info.paper not in ("", info.dataset.name):
             yield f"it is compared with the paper's table of {short(info.paper)}, but is of {short(info.dataset.name)}"
         self._studies[record.key] = info
-
-
-def _check_name(info: DatasetInfo) -> Iterator[str]:
-    catalogue = entries("dataset")
-    if info.name != info.reference and info.name in catalogue and info.reference in catalogue:
-        yield f"it calls its dataset {short(info.name)}, which is another one than {short(info.reference)}"
-
-
-def _without_preset(attack: Any) -> Any:
-    """An attack's description without the name of its limits, which only the dataset tells."""
-    return {name: value for name, value in attack.items() if name != "preset"} if isinstance(attack, dict) else attack

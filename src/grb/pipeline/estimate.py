@@ -17,6 +17,7 @@ from grb.pipeline.study import DatasetSize, Study
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
 FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.012, 0.02
 CORA_EDGES = 5_429
+SAMPLE = 0.006
 # CPU seconds of a profiling epoch: per step, per node and convolution (of collections, and of single graphs, which train on all
 # nodes), and per entry of the adjacency and convolution
 EPOCH_STEP = 7e-3
@@ -26,7 +27,7 @@ EPOCH_ENTRY = 4.4e-8
 EPOCH_MODEL = {"gin": 1.6, "gin-2l": 1.6, "chebnet": 1.6, "gatedgcn": 5.0}
 # epochs until a training ends early, as multiples of its patience
 EPOCHS_OF_PATIENCE = 5
-BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "profile": 4_000}
+BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "certify": 15_000, "profile": 4_000}
 # megabytes of a worker before it loads any data
 WORKER_MEGABYTES = 450.0
 UNKNOWN = DatasetSize(0, CORA_EDGES, 0)
@@ -125,6 +126,8 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
         return scale * (ADVERSARIAL if adversarial else FIT)
     if job.kind == "attack":
         return scale * ATTACK_STEP * study.steps.get(job.key, 1)
+    if job.kind == "certify":  # a forward pass per vote of a smoothed model, or per group
+        return scale * SAMPLE * int(job.method.get("samples", job.method.get("groups", 30)))
     if job.kind == "profile":
         return _profiling_seconds(job.method, job.spec.name, size)
     return scale * SCORE

@@ -9,8 +9,10 @@ store verify           :func:`check_schema`, artefacts by sha256, what every rec
 store verify --rerun   :func:`admit` of every record that is computed again, then every bit of it
 Dask results           the key that was asked for, :func:`admit`, artefacts by sha256, what the record derives
 ls, boards, inputs     :func:`check_schema`, by ``Store.read``; ``Store.write`` refuses what could not be read again
+before a job           :func:`check_job`, inputs of its own dataset, split and difficulty
 before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`, private copies
-plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
+plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held; their records again, by the
+                       process that never ran them
 =====================  ==================================================================================================
 
 ``docs/trust.md`` has the whole table.
@@ -22,7 +24,7 @@ import hashlib
 import math
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +34,15 @@ from grb import serial
 from grb.atomic import size_of
 from grb.entries import entries
 from grb.errors import DataError, GRBError, IntegrityError
-from grb.evaluator.measurement import ENSEMBLES, Measurement
+from grb.evaluator.measurement import Measurement
 from grb.names import is_import_path
 from grb.pipeline.card import card_from
 from grb.pipeline.job import Job
 from grb.pipeline.record import CLOCKS, SUBMISSION, Record
 from grb.pipeline.study import StudyInfo
+from grb.pipeline.true_labels import check_true_labels
 from grb.serial import Count
+from grb.threat import threat_from_dict
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -52,7 +56,8 @@ MAX_NAME = 2_000
 MAX_REPEATS = 100
 WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours"})
 MAX_ARTEFACT = 2**30
-_CODE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+# whatever could be imported, as in package.module:Class; a class of recall:1 is a number
+_CODE = re.compile(r"[^:]+:\D.*", re.DOTALL)
 DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 
 
@@ -100,7 +105,7 @@ def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record
         shared: What was read before, where there are many (:meth:`grb.evaluator.measurement.Measurement.from_dict`).
     """
     try:
-        _check_job(record.job)
+        check_job(record.job)
         content_of(record, shared)
         for name in CLOCKS & record.provenance.keys():
             value = record.provenance[name]
@@ -135,6 +140,10 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
             if found.metric not in outcome.values:
                 raise DataError(f"it is ranked by {found.metric[:40]}, but has none for {name[:40]} targets")
         return found
+    if kind == "certify":
+        from grb.evaluator.certified import CertifiedOutcome
+
+        return CertifiedOutcome.from_dict(record.result)
     if kind == "profile":
         from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
 
@@ -151,7 +160,8 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
     return serial.from_dict(AttackOutcome, record.result, "the result of an attack")
 
 
-def _check_job(job: Job) -> None:
+def check_job(job: Job) -> None:
+    """Refuse a job that no plan of grb has: too many threads, a strange device, limits that are none, two edits."""
     if not 1 <= job.threads <= MAX_THREADS:
         raise DataError(f"it asks for {job.threads} threads, but 1 to {MAX_THREADS} are possible")
     if not 0 <= job.seed <= MAX_SEED or job.version < 1:
@@ -161,11 +171,21 @@ def _check_job(job: Job) -> None:
     for name in (job.data.dataset, job.spec.name, *(spec.name for spec in job.data.perturbations)):
         if len(name) > MAX_NAME:
             raise DataError(f"it names something with {len(name)} characters")
-    labels = job.extra.get("labels", "predicted")
-    if labels != "predicted" and job.spec.name not in ENSEMBLES.values():
+    if job.kind == "profile" and job.data.edits:
+        raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
+    if len(job.data.chain) > 1 and job.data.edits:
         raise DataError(
-            f"its attack '{job.spec.name[:40]}' aims at {str(labels)[:20]} labels, which is for the evaluator's ensemble alone"
+            f"its data is changed {len(job.data.chain)} times, but by at most one edit or by perturbations, so that limits hold"
         )
+    if job.kind == "certify" and job.data.chain:
+        raise DataError("a certificate is of the clean graph, but its data is changed")
+    if job.kind in ("attack", "certify"):
+        threat_from_dict(job.extra.get("threat", {}))
+    labels = job.extra.get("labels", "predicted")
+    if labels not in ("predicted", "true"):
+        raise DataError(f"its attack aims at {str(labels)[:20]} labels, but 'predicted' or 'true' is needed")
+    if labels == "true":
+        check_true_labels(job.spec.name, str(job.extra.get("knowledge")))
 
 
 def named_code(job: Job) -> list[str]:
@@ -173,21 +193,51 @@ def named_code(job: Job) -> list[str]:
 
     A name of the catalogue is not code. An import path is, also one into grb: any function of any package can be named.
     """
+    methods = ((kind, job.spec.name) for kind in ("model", "attack", "certificate"))
+    named = [("dataset", job.data.dataset), *methods]
+    return _codes([job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)], named)
+
+
+def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
+    """All code that a recipe names anywhere, as :func:`named_code`; whoever plans it runs that.
+
+    Args:
+        recipe: As a study of a store tells it.
+    """
+    named, stack = [("dataset", recipe.get("dataset"))], [recipe]
+    while stack:
+        values = stack.pop()
+        stack += [each for each in values.values() if isinstance(each, Mapping)]
+        for kind, role in (
+            ("model", "defenses"),
+            ("model", "surrogates"),
+            ("attack", "attacks"),
+            ("attack", "white_box"),
+            ("certificate", "certificates"),
+        ):
+            listed = values.get(role)
+            for each in listed if isinstance(listed, list | tuple) else ():
+                named.append((kind, each.get("name") if isinstance(each, Mapping) else each))
+    return _codes([recipe], [(kind, name) for kind, name in named if isinstance(name, str)])
+
+
+def _codes(values: list[Any], named: Iterable[tuple[str, str]]) -> list[str]:
+    """Import paths anywhere in values, and the plug-ins that names lead to."""
     catalogued = {
-        entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
+        entry.target
+        for kind in ("dataset", "model", "attack", "perturbation", "certificate")
+        for entry in entries(kind).values()
     }
     found = []
-    stack: list[Any] = [job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)]
-    while stack:
-        item = stack.pop()
+    while values:
+        item = values.pop()
         if isinstance(item, Mapping):
-            stack += item.values()
+            values += item.values()
         elif isinstance(item, list | tuple):
-            stack += item
+            values += item
         elif isinstance(item, str):
-            parts = item.split("+")
-            found += [part for part in parts if _CODE.fullmatch(part) and part not in catalogued]
-    for kind, name in (("dataset", job.data.dataset), ("model", job.spec.name), ("attack", job.spec.name)):
+            found += [part for part in item.split("+") if _CODE.fullmatch(part) and part not in catalogued]
+    for kind, name in named:
         known = entries(kind).get(name)  # a plug-in's name leads to the plug-in
         if known is not None and not known.target.startswith("grb."):
             found.append(known.target)
@@ -202,19 +252,38 @@ def admit(record: Record, *, trust_code: bool = False) -> Record:
         trust_code: Whether it may name code; any function of any installed package can be named.
     """
     check_schema(record)
-    code = [] if trust_code else named_code(record.job)
+    if trust_code:
+        return record
+    recipe = record.result.get("recipe") if record.job.kind == "study" else None
+    check_names(named_code(record.job), record.job.data.dataset, f"record {record.key[:12]}")
+    if isinstance(recipe, Mapping) and recipe:
+        check_recipe(recipe, f"record {record.key[:12]}")
+    return record
+
+
+def check_recipe(recipe: Mapping[str, Any], what: str) -> None:
+    """Refuse a recipe that names code or a file of data; it was told by a store, which may come from anywhere."""
+    check_names(recipe_code(recipe), str(recipe.get("dataset")), what)
+
+
+def check_names(code: list[str], dataset: str, what: str) -> None:
+    """Refuse code, and a file as dataset, of somebody who is not trusted.
+
+    Args:
+        code: What :func:`named_code` or :func:`recipe_code` found.
+        dataset: Name of the dataset.
+        what: What names them, for the refusal.
+    """
     if code:
         raise IntegrityError(
-            f"record {record.key[:12]} names code '{code[0][:60]}' instead of a catalogued method; it is used only if you "
+            f"{what} names code '{code[0][:60]}' instead of a catalogued method; it is used only if you "
             "trust it (trust_code, --trust-code)"
         )
-    path = record.job.data.dataset
-    if not trust_code and ("/" in path or "\\" in path) and not is_import_path(path):
+    if ("/" in dataset or "\\" in dataset) and not is_import_path(dataset):
         raise IntegrityError(
-            f"record {record.key[:12]} names the file '{path[:60]}' as its dataset; it is read only if you trust it "
+            f"{what} names the file '{dataset[:60]}' as its dataset; it is read only if you trust it "
             "(trust_code, --trust-code)"
         )
-    return record
 
 
 # artefacts
@@ -252,33 +321,9 @@ def check_edit(edit: GraphEdit, job: Job, dataset: Dataset) -> dict[str, float]:
 
     The threat model is read from the job's values, so that no method has ever held this object.
     """
-    from grb.threat import threat_from_dict
-
     threat = threat_from_dict(dict(job.extra["threat"]))
     targets = dataset.test_ids(job.mode or "full")
     return {name: float(value) for name, value in threat.check(dataset.graph, edit, targets).items()}
-
-
-def threat_within(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    """Whether every edit that one threat model allows is allowed by another, both as ``to_dict()`` gives them.
-
-    >>> tight, wide = {"kind": "injection", "nodes": 1}, {"kind": "injection", "nodes": 9}
-    >>> threat_within(tight, wide), threat_within(wide, tight)
-    (True, False)
-    """
-    return all(_limit_within(name, theirs.get(name), ours.get(name)) for name in {*theirs, *ours})
-
-
-def _limit_within(name: str, theirs: Any, ours: Any) -> bool:
-    if name == "kind":
-        return bool(theirs == ours)
-    if name == "allow":
-        return ours is None or (theirs is not None and set(theirs) <= set(ours))
-    if ours is None or theirs is None:
-        return ours is None
-    if name == "feature_range":
-        return bool(ours[0] <= theirs[0] and theirs[1] <= ours[1])
-    return bool(theirs <= ours)
 
 
 def check_model_params(params: Mapping[str, Any], what: object) -> None:

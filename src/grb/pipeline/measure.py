@@ -48,9 +48,7 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         for name in found.correct
     }
     return Measurement(
-        DatasetInfo(
-            dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
-        ),
+        dataset_info(job, dataset),
         defense_info(victim),
         attack_info(job, victim, read, dataset),
         outcomes,
@@ -59,6 +57,13 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         study=job.study,
         threads=job.threads,
         device=job.device,
+    )
+
+
+def dataset_info(job: Job, dataset: Dataset) -> DatasetInfo:
+    """What a job was computed on."""
+    return DatasetInfo(
+        dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
     )
 
 

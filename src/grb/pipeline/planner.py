@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import torch
 
 from grb.attack.build import build_attack, default_threat_model
 from grb.catalogue import resolve, spelling
+from grb.certificate import build_certificate
 from grb.dataset import Dataset
 from grb.defense import build_defense
-from grb.errors import DataError, UnknownName
+from grb.errors import DataError
 from grb.evaluator.measurement import ENSEMBLES
 from grb.model.build import build
 from grb.names import ModelName
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.entry import entry_label
-from grb.pipeline.gate import threat_within
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, jsonable
 from grb.pipeline.submission import card_of, newest_versions
-from grb.threat import FeatureLimits, Threat, threat_from_dict
+from grb.threat import FeatureLimits, Threat, change_threat, threat_from_dict, threat_within
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
@@ -118,8 +118,8 @@ class Planner:
 
     def allowed(self, job: Job, mode: str) -> list[Limit]:
         """The boards of this study whose limits a submitted edit keeps: its recorded limits must lie within theirs."""
-        given = job.extra["threat"]
-        return [limit for limit, threat in self.limits[mode] if threat_within(given, threat.to_dict())]
+        given = threat_from_dict(job.extra["threat"])
+        return [limit for limit, threat in self.limits[mode] if threat_within(given, threat)]
 
     def submitted_victims(self, joined: Iterable[tuple[Job, Card]]) -> dict[tuple[str, int], str]:
         """Keys of submitted models by name; each was trained once, outside."""
@@ -280,6 +280,33 @@ class Planner:
                             order = (0, spec.label, "worst-case", edit)
                             yield PlannedScore(self.score(victim, edit, mode, title), order, limit)
 
+    def certificates(self, victims: Victims) -> Iterator[tuple[str, Limit]]:
+        """Keys of the certificates of every victim, and the varied limit that each is under."""
+        for spec in self.recipe.certificates:
+            own = replace(spec, name=spelling("certificate", spec.name))
+            for (defense, _), victim in victims.items():
+                for mode in self.modes:
+                    for limit, threat in self.limits[mode]:
+                        yield self.certify(own, victim, mode, threat, f"{defense} by {own.label}"), limit
+
+    def certify(self, spec: Spec, model: str, mode: str, threat: Threat, title: str) -> str:
+        """Plan the certificate of a trained model and return its key."""
+        built = build_certificate(spec.name, **spec.params)
+        job = Job(
+            "certify",
+            spec,
+            self.data,
+            jsonable(built),
+            inputs={"model": model},
+            mode=mode,
+            seed=self.recipe.seed,
+            version=_version({type(built)}),
+            extra={"threat": threat.to_dict()},
+            title=title,
+            **self.common,
+        )
+        return self.add(job)
+
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""
         threat = recipe_threat(self.recipe, self.dataset, mode)
@@ -309,7 +336,7 @@ class Planner:
             threat: What is allowed.
             repeat: Number of the repeat, which is added to the recipe's seed.
             knowledge: ``white-box`` or ``transfer``.
-            labels: Labels that it aims at; ``true`` is for the evaluator's ensemble.
+            labels: Labels that it aims at; ``true`` is for the evaluator's own white-box attacks.
             pool: Keys of attacks whose edits the ensemble starts with, by role.
         """
         whole, method, version = self.method("attack", spec)
@@ -373,17 +400,3 @@ def _iterative(spec: Spec, dataset: str) -> bool:
 
 def _number(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
-
-
-def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
-    """Return the threat model with other limits; unknown ones are refused."""
-    if not changes:
-        return threat
-    known = [each.name for each in fields(threat)]
-    unknown = sorted(set(changes) - set(known))
-    if unknown:
-        raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
-    values = threat.to_dict()
-    if "edges" in changes:  # instead of a fraction of them
-        values.pop("edge_ratio", None)
-    return threat_from_dict({**values, **changes})

@@ -110,7 +110,7 @@ def read_json(data: bytes) -> Any:
     _check_size(data)
     values = _DECODER.decode(data.decode())
     _check_depth(data, values)
-    if not data.isascii() or _ESCAPED.search(data):
+    if not data.isascii() or (b"\\" in data and _ESCAPED.search(data)):
         _check_text(values)
     return values
 
@@ -140,6 +140,8 @@ def _check_text(values: Any) -> None:
 
 
 def _check_size(data: bytes) -> None:
+    if len(data) <= MAX_VALUES:  # a value takes at least a byte
+        return
     # every value but the first of its list or mapping follows a comma
     if len(data) > MAX_RECORD or data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
         raise ValueError(f"it has more than {MAX_RECORD} bytes or {MAX_VALUES} values")

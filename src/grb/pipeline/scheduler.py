@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from grb.errors import DataError, GRBError
+from grb.errors import DataError, GRBError, IntegrityError
 from grb.pipeline.executor import Executor, Limits, ProcessExecutor, TaskResult
 from grb.pipeline.isolation import worker_environment
 from grb.pipeline.job import Job
@@ -134,6 +134,18 @@ class JobGraph:
                 names |= self.listed[need].third_party_code
         return " ".join(sorted(names))
 
+    def accept(self, key: str, seconds: float) -> None:
+        """Mark a job as done whose record holds; what code of others has part in is checked here, where it never ran.
+
+        Such code could change whatever counts and measures in its own process.
+        """
+        wrong = self.store.contradictions(key) if self.third_party_code(self.waiting[key]) else []
+        if wrong:
+            self.store.record_path(key).unlink(missing_ok=True)
+            self.fail(key, f"its record does not hold: {wrong[0]}", kind=IntegrityError.__name__)
+        else:
+            self.finish(key, seconds)
+
     def finish(self, key: str, seconds: float, kind: EventKind = "done") -> None:
         """Mark a job as done, which may make others ready."""
         job = self.waiting.pop(key)
@@ -183,7 +195,7 @@ def _run_here(store: Store, graph: JobGraph, worker: Worker | None) -> None:
             except (Exception, SystemExit) as error:
                 graph.fail(key, error_message(error), kind=type(error).__name__)
             else:
-                graph.finish(key, time.perf_counter() - start)
+                graph.accept(key, time.perf_counter() - start)
     graph.outcome.interrupted = interrupts.asked
 
 
@@ -283,7 +295,7 @@ class Scheduler:
             if outcome.message:
                 self.graph.fail(key, outcome.message, kind=outcome.kind)
             else:
-                self.graph.finish(key, outcome.seconds)
+                self.graph.accept(key, outcome.seconds)
         self.store.release(key)
 
     def _retry(self, job: Job) -> None:

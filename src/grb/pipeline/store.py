@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from grb.pipeline.derived import DerivedChecks
 
 MAX_MESSAGE = 400
+# almost every record is shorter, so that one call reads it
+USUAL_RECORD = 2**16
+# not waiting for a writer where somebody put a pipe in place of a record
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _open(path: str, flags: int = 0) -> int:
+    return os.open(path, _READ)
 
 
 @dataclass(frozen=True)
@@ -99,10 +107,7 @@ class Store:
         """Read the bytes of a record's file."""
         path = self._record_file(key)
         try:
-            with open(path, "rb", buffering=0) as stream:
-                if os.fstat(stream.fileno()).st_size > MAX_RECORD:
-                    raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
-                return stream.read()
+            return _read_record(path)
         except FileNotFoundError:
             raise DataError(f"no record {key[:12]} in {self.path}; run the recipe that makes it") from None
         except OSError as error:
@@ -153,6 +158,16 @@ class Store:
         if contradictions := (checks or derived.DerivedChecks(self.read)).check(record, artefacts):
             raise IntegrityError(f"record {key[:12]} is not kept: {contradictions[0]}")
         self._keep(record, data)
+
+    def contradictions(self, key: str) -> list[str]:
+        """Return one sentence for every contradiction between a record, its artefacts and its inputs; see :meth:`verify`."""
+        from grb.pipeline.derived import check_derived
+
+        try:
+            record = self.read(key)
+            return check_derived(record, self.read, {name: self.load(record, name) for name in record.objects})
+        except (IntegrityError, DataError) as error:
+            return [str(error)]
 
     def keys(self) -> Iterator[str]:
         """Iterate over the keys of all records, in order."""
@@ -238,7 +253,7 @@ class Store:
         """Read an artefact of a record, once; bytes of another size or sha256 than the record says are refused."""
         path, entry = self.find(record, name), record.objects[name]
         try:
-            with open(path, "rb", buffering=0) as stream:
+            with open(path, "rb", buffering=0, opener=_open) as stream:
                 # never more than the record says, whatever lies there
                 data = stream.read(entry["bytes"] + 1) if os.fstat(stream.fileno()).st_size == entry["bytes"] else b""
         except OSError as error:
@@ -352,6 +367,21 @@ def _refreshed(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
+
+
+def _read_record(path: str) -> bytes:
+    """The bytes of a file, which may not be larger than a record; a pipe in its place is empty."""
+    handle = _open(path)
+    try:
+        data = os.read(handle, USUAL_RECORD)
+        if len(data) < USUAL_RECORD:
+            return data
+        if os.fstat(handle).st_size > MAX_RECORD:
+            raise IntegrityError(f"record {path} is larger than {MAX_RECORD} bytes; it was not written by grb")
+        with open(handle, "rb", buffering=0, closefd=False) as stream:
+            return data + stream.read(MAX_RECORD)
+    finally:
+        os.close(handle)
 
 
 def _names(folder: str) -> list[str]:

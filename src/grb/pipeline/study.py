@@ -28,11 +28,13 @@ class Part:
         scores: Keys of the score jobs.
         planned: How many measurements they are, each of one difficulty.
         limit: The varied limit and its value if the study sweeps one; scores of different budgets are never mixed.
+        certificates: Keys of the jobs that certify its defenses.
     """
 
     scores: tuple[str, ...]
     planned: Count = 0
     limit: tuple[str, float] | None = None
+    certificates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ class StudyInfo:
     def scores(self) -> tuple[str, ...]:
         """Keys of all scores, each once."""
         return tuple(dict.fromkeys(key for part in self.parts for key in part.scores))
+
+    @property
+    def certificates(self) -> tuple[str, ...]:
+        """Keys of all certificates, each once."""
+        return tuple(dict.fromkeys(key for part in self.parts for key in part.certificates))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
@@ -140,7 +147,7 @@ class Study:
         """The record by which a store knows which of its scores make a board; None if there is no board."""
         if self.info is None:
             return None
-        scores = self.info.scores
+        scores = (*self.info.scores, *self.info.certificates)
         data = DataRef(self.info.dataset.reference, self.info.dataset.fingerprint)
         # the scores' keys stand for the recipe, the methods' versions, threads, device and submissions
         spec = Spec(self.info.name, {"scores": digest(sorted(scores)), "title": self.info.title})

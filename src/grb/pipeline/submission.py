@@ -126,6 +126,10 @@ def _check_attack(path: Path, card: Card, dataset: Dataset, threats: Sequence[Th
     targets = dataset.test_ids(card.mode)
     edit, meta = GraphEdit.load_with_meta(path)
     _check_basis(path, meta, dataset)
+    if meta.get("labels", "predicted") != "predicted":
+        raise DataError(
+            f"{path} was made by an attack on true labels, which no attacker has; submit one that aims at predicted labels"
+        )
     _check_normal(path, edit)
     threat, budget = _first_kept(threats, dataset, edit, targets)
     notes = [*_cast(path), *_harmless(edit, targets)]

@@ -21,11 +21,13 @@ from grb.attack.auto.ensemble import GraphAutoAttack
 from grb.attack.base import AttackContext, Step, run_attack
 from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
+from grb.certificate import NotCertifiable, build_certificate, run_certificate
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.entries import entries
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.blind import Decisions, Question, check_answers, check_new_process
+from grb.evaluator.certified import CertifiedOutcome, outcome_of
 from grb.evaluator.measurement import pack_bits
 from grb.evaluator.new_process import NewProcess
 from grb.evaluator.sanity_checks import check_model
@@ -36,9 +38,10 @@ from grb.model.base import GraphModel
 from grb.names import ModelName
 from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
-from grb.pipeline.gate import check_edit, check_model_params
+from grb.pipeline.gate import check_edit, check_job, check_model_params
 from grb.pipeline.job import Job
-from grb.pipeline.measure import measure
+from grb.pipeline.job_checks import check_inputs
+from grb.pipeline.measure import dataset_info, defense_info, measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.provenance import provenance
 from grb.pipeline.record import NOT_COMPUTED, Record
@@ -118,9 +121,18 @@ class Worker:
 
     def compute(self, job: Job) -> Record:
         """A job's record, whether or not the store has one; artefacts are written, the record is not."""
+        check_job(job)
+        for sentence in check_inputs(job, self._record):
+            raise IntegrityError(f"{job.label} is not computed: {sentence}")
         torch.set_num_threads(job.threads)
         start, start_cpu = time.perf_counter(), time.process_time()
-        work = {"fit": self._fit, "attack": self._attack, "score": self._score, "profile": self._profile}
+        work = {
+            "fit": self._fit,
+            "attack": self._attack,
+            "score": self._score,
+            "certify": self._certify,
+            "profile": self._profile,
+        }
         with _contained():
             result, objects = work[job.kind](job)
         spent = time.perf_counter() - start, time.process_time() - start_cpu
@@ -202,7 +214,7 @@ class Worker:
             result["trials"] = [trial.to_dict() for trial in done.trials]
             result["envelope"] = pack_bits(done.envelope)
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
-        meta |= _split(job)
+        meta |= _split(job) | ({"labels": done.labels} if done.labels != "predicted" else {})
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -216,8 +228,9 @@ class Worker:
                 else graph.apply(self._edit(link, dataset))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
+        # keys are the model's on every graph, so that a hash or a sample of it is one model
+        asked = Question.of(graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
         generator = torch.Generator().manual_seed(int((job.key if job.data.chain else key)[:15], 16))
-        asked = Question.of(graph, known, generator)
         after = asked.ask(model, dataset)
         own = None if job.data.chain else _kept(asked, after, model)
         clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
@@ -231,6 +244,29 @@ class Worker:
             after=after,
         )
         return replace(measure(job, dataset, found, self._record), flags=tuple(flags)).to_dict(), {}
+
+    def _certify(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Certify a fresh copy of the model with the keys by which it is scored; a refusal is a result too."""
+        dataset, key = self._dataset(job), job.inputs["model"]
+        certificate = build_certificate(job.spec.name, **job.spec.params)
+        _check_method(job, certificate)
+        victim = self._record(key)
+        threat, mode = threat_from_dict(job.extra["threat"]), job.mode or "full"
+        data, defense = dataset_info(job, dataset), defense_info(victim)
+        try:
+            if victim.job.extra.get("train_mode") == "transductive":
+                raise NotCertifiable(
+                    "the model met the test nodes in training, and certificates are about nodes it did not"
+                )
+            # keys are the model's on every graph, as in a score
+            found = run_certificate(certificate, self.model(key), dataset, threat, mode=mode, seed=int(key[:15], 16))
+        except NotCertifiable as error:
+            targets = len(dataset.test_ids(mode))
+            made = CertifiedOutcome(
+                job.spec.name, data, defense, mode, threat.to_dict(), targets, dict(job.spec.params), refusal=str(error)
+            )
+            return made.to_dict(), {}
+        return outcome_of(found, data, defense, job.spec.params).to_dict(), {}
 
     def _check(
         self,
@@ -263,9 +299,13 @@ class Worker:
         return _kept(asked, asked.ask(model, dataset), model)
 
     def _known(self, key: str, dataset: Dataset) -> Tensor:
-        """Which nodes the model of a job saw in training, [n]: training and validation nodes, or all."""
+        """Which nodes the model of a job may say that it knows, [n]: training and validation nodes.
+
+        Under poisoning a transductive model was trained on the attacked graph and knows all of it. One that was trained before
+        the attack saw the test nodes too, but they look like injected ones here: whoever could tell would only have to cut.
+        """
         trained, ids = self._record(key).job, torch.cat([dataset.index_train, dataset.index_val])
-        if trained.extra.get("train_mode") == "transductive":
+        if trained.extra.get("train_mode") == "transductive" and trained.data.edits:
             new = sum(self._edit(edit, dataset).num_new for edit in trained.data.edits)
             return torch.ones(dataset.num_nodes + new, dtype=torch.bool)
         items = torch.zeros(dataset.num_items, dtype=torch.bool)
@@ -278,8 +318,6 @@ class Worker:
     def _profile(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
         links = job.data.perturbations
-        if len(links) != len(job.data.chain):
-            raise DataError("a profile is of a perturbed dataset, not of an attacked one; score the edit instead")
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
         pairs = split_links(dataset.graph, job.seed) if job.extra.get("task") == "link" else None

@@ -11,12 +11,14 @@ from grb.visualise.placement import draw_placement, draw_reliability
 from grb.visualise.process import Strip, draw_process, process, strip
 from grb.visualise.rankings import Ranking, draw_rankings, ranking
 from grb.visualise.search import Search, draw_search, search
+from grb.visualise.strength_over_cost import CostCurve, draw_strength_over_cost, strength_over_cost
 from grb.visualise.style import save
 from grb.visualise.taxonomy import Heatmap, draw_heatmap, draw_stability, heatmap
 from grb.visualise.taxonomy_components import draw_components, draw_correlation
 from grb.visualise.unnoticeability import Unnoticeability, draw_unnoticeability, homophily, unnoticeability
 
 __all__ = [
+    "CostCurve",
     "Curve",
     "DegreeAccuracy",
     "Degrees",
@@ -50,6 +52,7 @@ __all__ = [
     "draw_reliability",
     "draw_search",
     "draw_stability",
+    "draw_strength_over_cost",
     "draw_unnoticeability",
     "gains",
     "heatmap",
@@ -61,6 +64,7 @@ __all__ = [
     "ranking",
     "save",
     "search",
+    "strength_over_cost",
     "strip",
     "sweeps",
     "telling_target",

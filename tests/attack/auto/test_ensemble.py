@@ -123,7 +123,92 @@ def test_a_defense_is_attacked_through_its_relaxations_and_judged_itself() -> No
     through, direct = (
         min(left for own, left in tried if own is smooth and left is not None) for smooth in (True, False)
     )
+    assert {trial.relaxation for trial in result.trials} == {"", "smooth"}
     assert through < direct and float(kept(context, result.edit).float().mean()) == through
+
+
+class Stopped(Masked):
+    """A defense whose outputs cannot be differentiated at all."""
+
+    def forward(self, x: Tensor, adj: Any) -> Tensor:
+        return self.inner(x, adj).detach()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_defense_without_gradients_is_attacked_through_its_relaxations() -> None:
+    torch.manual_seed(0)
+    context = context_of("injection", model=Stopped(GCN(GRAPH.num_features, 3)).eval())
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    assert [bool(trial.error) for trial in result.trials[1:5]] == [True, True, False, False]
+    assert float(kept(context, result.edit).float().mean()) < 1
+
+
+def test_a_model_that_gives_outputs_alone_is_attacked_by_the_members_without_gradients() -> None:
+    class Silent(Stopped):
+        def relaxations(self) -> dict[str, nn.Module]:
+            return {}
+
+    torch.manual_seed(0)
+    context = context_of("injection", model=Silent(GCN(GRAPH.num_features, 3)).eval())
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    ran = {trial.name for trial in result.trials if not trial.error}
+    assert ran == {"clean graph", "random-search"}
+    assert float(kept(context, result.edit).float().mean()) < 1
+
+
+class Failing(Masked):
+    """A defense whose relaxations are of no use."""
+
+    def __init__(self, inner: GCN, given: Any) -> None:
+        super().__init__(inner)
+        self.given = given
+
+    def relaxations(self) -> Any:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+class Wrong(nn.Module):
+    def forward(self, x: Tensor, adj: Any) -> Tensor:
+        raise KeyError("nothing here")
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("given", [ValueError("no"), {"a": None}, 7, {"wrong": Wrong()}, {3: nn.Identity()}])
+def test_relaxations_that_fail_are_reported_and_the_race_goes_on(given: Any) -> None:
+    torch.manual_seed(0)
+    inner = GCN(GRAPH.num_features, 3).eval()
+    result = run_attack(GraphAutoAttack(), context_of("injection", model=Failing(inner, given).eval()), seed=0)
+    failed = [trial for trial in result.trials if trial.error]
+    assert failed and all("\n" not in trial.error for trial in failed)
+    assert {trial.name for trial in failed} & {"relaxations", "strong through wrong", "strong through 3"}
+    assert result.edit.num_new == 2
+
+
+class Shifted(Masked):
+    """A defense whose relaxation predicts another class than itself everywhere."""
+
+    def relaxations(self) -> dict[str, nn.Module]:
+        class Twin(Masked):
+            def forward(self, x: Tensor, adj: Any) -> Tensor:
+                return self.inner(x, adj).roll(1, dims=1)
+
+        return {"shifted": Twin(self.inner)}
+
+
+def test_entrants_through_a_relaxation_aim_at_the_labels_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    aimed = []
+
+    def spy(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        aimed.append(context.aimed_labels(predict(context.surrogate(), context.graph)[context.targets]))
+        return GraphEdit(n=context.graph.n)
+
+    monkeypatch.setattr(ensemble, "members", lambda context: (Member("spy", lambda level: spy),))
+    torch.manual_seed(0)
+    context = context_of("injection", model=Shifted(GCN(GRAPH.num_features, 3)).eval())
+    run_attack(GraphAutoAttack(), context, seed=0)
+    assert len(aimed) >= 2 and all(torch.equal(each, aimed[0]) for each in aimed)
 
 
 def test_members_that_fail_are_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +242,14 @@ def test_true_labels_change_what_is_judged() -> None:
     assert result.labels == "true" and result.trials[0].accuracy == 0.0  # the clean graph already
 
 
+@pytest.mark.usefixtures("few")
+def test_a_race_is_over_when_nothing_is_left() -> None:
+    context = context_of("injection")
+    said = predict(context.surrogate(), GRAPH)[context.targets].argmax(1)
+    result = run_attack(GraphAutoAttack(), replace(context, true_labels=(said + 1) % 3), seed=0)
+    assert [trial.name for trial in result.trials] == ["clean graph"] and result.edit.is_empty
+
+
 def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> None:
     assert GraphAutoAttack.scenario == "injection" and EdgeAutoAttack.scenario == "modification"
     assert EdgeAutoAttack.version == GraphAutoAttack.version
@@ -165,5 +258,6 @@ def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> Non
 def test_a_trial_is_json() -> None:
     trial = Trial("pgd", 1, 0.123456, 10, 9, torch.tensor([True, False]))
     assert trial.to_dict() == {
-        "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "kept": 0.5,
+        "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "relaxation": "",
+        "kept": 0.5,
     }  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from grb.attack.auto.member import LEVELS, Member
 from grb.attack.base import AttackContext, Trial
@@ -16,13 +17,17 @@ from grb.attack.losses import margin
 from grb.attack.passes import count_passes
 from grb.errors import DataError, GRBError
 from grb.graph import GraphEdit
-from grb.model.base import predict
+from grb.model.base import predict, relaxations
 from grb.threat import Injection
 
 # entrants of a later round for one of the round before
 SURVIVORS = (1 / 3, 1 / 6)
 # fewest entrants of the second round
 FEWEST = 3
+# members that attack through each of a model's relaxations
+ADAPTIVE = 4
+# letters of a relaxation's name in reports
+LONGEST = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +45,14 @@ class Judged:
 
     edit: GraphEdit
     kept: Tensor
+    expected: float
     margin: float
     entrant: Entrant | None = None
 
     @property
     def order(self) -> tuple[float, float]:
-        """The strongest edit has the lowest: fewest kept targets, then the largest mean margin of wrong classes."""
-        return float(self.kept.float().mean()), -self.margin
+        """The strongest edit has the lowest: least expected accuracy, then the largest mean margin of wrong classes."""
+        return self.expected, -self.margin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +60,17 @@ class GraphAutoAttack:
     r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
-    pays (successive halving). An edit is judged by the true model: the fraction of targets that keep the label which the
-    attack aims at, and among equals the mean margin :math:`\max_{c \ne y} z_c - z_y`. A model that names simplified twins
-    (``relaxations()``, name to module) is attacked through each of them as well, and judged itself. Edits that were made for
-    other models join as they are (``pool``), if the threat model allows them. The threat model decides between the members
-    for injection and for modification.
+    pays (successive halving); members that can continue from an edit do so there, from the best one. An edit is judged by the
+    true model: by the accuracy that the attacker expects it to leave, and among equals by the mean margin
+    :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few targets, that accuracy is the
+    fraction of targets that keep the label which the attack aims at. An injection can take all labels away, also from targets
+    that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that aims at predicted
+    labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is predicted under attack.
+
+    A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
+    best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
+    (``pool``), if the threat model allows them. A race ends early when an edit leaves nothing. The threat model decides
+    between the members for injection and for modification.
 
     Args:
         pool: Edits to replay, for instance those that were made on other victims.
@@ -80,13 +92,20 @@ class GraphAutoAttack:
         race.judge(GraphEdit(n=context.graph.n), "clean graph")
         for number, edit in enumerate(self.pool):
             race.judge(edit, f"pool {number}")
-        entrants = [
-            Entrant(member, name, model)
-            for name, model in _models(context.surrogate()).items()
-            for member in members(context)
-        ]
-        for level in range(LEVELS):
-            entrants = race.run(entrants, level)
+        entrants = race.run([Entrant(member, "", context.surrogate()) for member in members(context)])
+        # the best first, then those that the model's own operations stop
+        listed = dict.fromkeys((*(each.member for each in entrants), *members(context)))
+        adaptive = [member for member in listed if not member.gradient_free][:ADAPTIVE]
+        entrants += race.run(
+            [Entrant(member, name, twin) for name, twin in race.twins().items() for member in adaptive]
+        )
+        if not entrants and not race.is_over:
+            raise DataError(
+                f"none of the {len(members(context))} attacks of the ensemble can attack a "
+                f"{type(context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
+            )
+        for level in range(1, LEVELS):
+            entrants = race.run(race.best_of(entrants, level), level)
         return race.best.edit
 
 
@@ -114,13 +133,6 @@ def _anything_allowed(context: AttackContext) -> bool:
     return bool(len(context.targets) and (int(threat.budget(context.graph)) > 0 or threat.feature_nodes))
 
 
-def _models(model: nn.Module) -> dict[str, nn.Module]:
-    """The model itself under an empty name, and its relaxations."""
-    relaxations = getattr(model, "relaxations", None)
-    twins = cast("Mapping[str, nn.Module]", relaxations()) if relaxations is not None else {}
-    return {"": model, **{name: twin.eval().requires_grad_(False) for name, twin in twins.items()}}
-
-
 class _Race:
     """Runs entrants and keeps the strongest edit."""
 
@@ -128,40 +140,81 @@ class _Race:
         self.context, self.generator = context, generator
         logits = predict(context.surrogate(), context.graph)[context.targets]
         self.labels = context.aimed_labels(logits)
+        # how likely the attacker holds every class of every target to be the true one, [t, c]
+        certain = context.labels == "true" or not isinstance(context.threat, Injection)
+        self.belief = (
+            one_hot(self.labels, logits.shape[1]).float() if certain else torch.softmax(logits, dim=1).nan_to_num()
+        )
         self.found: list[Judged] = []
 
     @property
     def best(self) -> Judged:
         return min(self.found, key=lambda each: each.order)
 
-    def run(self, entrants: Sequence[Entrant], level: int) -> list[Entrant]:
-        """Run all entrants at one level and return those of the next, the best first."""
+    @property
+    def is_over(self) -> bool:
+        """Whether an edit leaves nothing to gain."""
+        return bool(self.found) and self.best.expected == 0
+
+    def twins(self) -> dict[str, nn.Module]:
+        """The relaxations of the model, in evaluation mode; none, and a report, if it cannot give them."""
+        try:
+            return {
+                str(name)[:LONGEST]: twin.eval().requires_grad_(False)
+                for name, twin in relaxations(self.context.surrogate()).items()
+            }
+        except Exception as error:  # code of others may fail in any way
+            self._report(Trial("relaxations", error=_reason(error)))
+            return {}
+
+    def run(self, entrants: Sequence[Entrant], level: int = 0) -> list[Entrant]:
+        """Run all entrants at one level and return those that found a legal edit, the best first."""
         results: list[Judged] = []
         for entrant in entrants:
+            if self.is_over:
+                break
             name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
             start = time.process_time()
             seed = int(torch.randint(2**62, (1,), generator=self.generator))
             with count_passes() as passes:
                 try:
                     edit = self._attempt(entrant, level, seed)
-                except (GRBError, RuntimeError) as error:
-                    self._report(Trial(name, level, error=str(error).splitlines()[0] if str(error) else "failed"))
+                except Exception as error:
+                    # a relaxation may fail in any way; what is wrong with the model itself or with us should be seen
+                    if not entrant.relaxation and not isinstance(error, GRBError | RuntimeError):
+                        raise
+                    self._report(Trial(name, level, error=_reason(error), relaxation=entrant.relaxation))
                     continue
             seconds = time.process_time() - start
             judged = self.judge(edit, name, level, seconds, passes.forward, passes.backward, entrant=entrant)
             if judged is not None:
                 results.append(judged)
-        if not results and level == 0:
-            raise DataError(
-                f"none of the {len(entrants)} attacks of the ensemble can attack a "
-                f"{type(self.context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
-            )
+        return self._ordered(results)
+
+    def best_of(self, entrants: Sequence[Entrant], level: int) -> list[Entrant]:
+        """Those of the entrants of the level before that go on, the best first."""
+        chosen = {id(entrant) for entrant in entrants}
+        ordered = self._ordered([each for each in self.found if id(each.entrant) in chosen])
+        return list(dict.fromkeys(ordered))[: self._survivors(len(entrants), level - 1)]
+
+    @staticmethod
+    def _ordered(results: Sequence[Judged]) -> list[Entrant]:
         ordered = sorted(results, key=lambda each: each.order)
-        return [each.entrant for each in ordered[: self._survivors(len(entrants), level)] if each.entrant is not None]
+        return [each.entrant for each in ordered if each.entrant is not None]
 
     def _attempt(self, entrant: Entrant, level: int, seed: int) -> GraphEdit:
-        quiet = replace(self.context, model=entrant.model, on_step=lambda step: None, on_note=lambda note: None)
-        return entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
+        # a simplified twin may predict other labels than the model: all entrants aim at the same
+        quiet = replace(
+            self.context,
+            model=entrant.model,
+            true_labels=self.labels,
+            on_step=lambda step: None,
+            on_note=lambda note: None,
+        )
+        member, best = entrant.member, self.best.edit
+        resumes = level == LEVELS - 1 and member.resume is not None and bool(best.num_new)
+        attack = member.resume(best) if resumes and member.resume is not None else member.build(level)
+        return attack(quiet, generator=torch.Generator().manual_seed(seed))
 
     @staticmethod
     def _survivors(count: int, level: int) -> int:
@@ -183,24 +236,32 @@ class _Race:
     ) -> Judged | None:
         """Score an edit on the true model and report it; None, with the reason in the report, if it is not allowed."""
         context = self.context
+        through = "" if entrant is None else entrant.relaxation
         try:
             context.threat.check(context.graph, edit, context.targets)
         except GRBError as error:
-            self._report(Trial(name, level, cpu_seconds, forward, backward, error=str(error)))
+            self._report(Trial(name, level, cpu_seconds, forward, backward, error=str(error), relaxation=through))
             return None
         with torch.no_grad():
             logits = predict(context.surrogate(), context.graph.apply(edit))[context.targets]
-        kept = logits.argmax(1) == self.labels
-        judged = Judged(edit, kept, float(margin(logits, self.labels).mean()), entrant)
+        given = logits.argmax(1)
+        kept = given == self.labels
+        expected = float(self.belief.gather(1, given.unsqueeze(1)).mean())
+        judged = Judged(edit, kept, expected, float(margin(logits, self.labels).mean()), entrant)
         self.found.append(judged)
-        self._report(Trial(name, level, cpu_seconds, forward, backward, kept))
+        self._report(Trial(name, level, cpu_seconds, forward, backward, kept, relaxation=through))
         return judged
 
     def _report(self, trial: Trial) -> None:
         self.context.on_trial(trial)
         if self.found:
             best = self.best
-            self.context.report(best.margin, best.order[0])
+            self.context.report(best.margin, float(best.kept.float().mean()))
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, for a report."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 def strength_over_cost(trials: Sequence[Trial]) -> Iterator[tuple[float, float]]:

@@ -6,7 +6,19 @@ from grb.attack.injection.edges import EdgeRule, TargetState
 from grb.attack.injection.fgsm import FGSM
 from grb.attack.injection.pgd import PGD
 from grb.attack.injection.random import RND
+from grb.attack.injection.random_search import InjectionRandomSearch
 from grb.attack.injection.speit import SPEIT
 from grb.attack.injection.tdgia import TDGIA
 
-__all__ = ["FGSM", "PGD", "RND", "SPEIT", "TDGIA", "ComposedInjection", "EdgeRule", "TargetState", "inject"]
+__all__ = [
+    "FGSM",
+    "PGD",
+    "RND",
+    "SPEIT",
+    "TDGIA",
+    "ComposedInjection",
+    "EdgeRule",
+    "InjectionRandomSearch",
+    "TargetState",
+    "inject",
+]

@@ -1,0 +1,155 @@
+"""Random search on injected nodes: the Square attack's schedule, for features and edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from grb.attack.base import AttackContext
+from grb.attack.injection.base import InjectionProblem, Limits
+from grb.attack.injection.edges import CHUNK
+from grb.attack.losses import margin, typical_margin
+from grb.errors import DataError
+from grb.graph import GraphEdit, dense
+
+# fractions of the queries after which a proposal changes half as much
+MILESTONES = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InjectionRandomSearch(Limits):
+    r"""Change some injected nodes at random, and keep the change if it helps; outputs of the model are all it asks for.
+
+    Every injected node is joined with targets of one class that still keep their label. Its features begin at a corner of the
+    allowed range: with the mean :math:`\mu` of its own targets' class and a row :math:`z`, which is the mean of another class
+    or a real node of it, a coordinate is at the upper end where :math:`z > \mu` and at the lower one elsewhere. A proposal
+    draws one of three for a random fraction of the nodes (half of them at first, one at the end): another row :math:`z`, other
+    edges, or the opposite ends in a random block of coordinates. It is accepted if fewer targets keep their label, or as many
+    with a larger :math:`\sum_v \tanh(-m_v / s)`, where :math:`m_v` is the margin and :math:`s` the median of the clean
+    margins. One proposal is one query.
+
+    Args:
+        steps: Number of proposals.
+        share: Fraction of the injected nodes, and of the coordinates, that the first proposals change.
+
+    References:
+        After Andriushchenko et al., *Square Attack: a query-efficient black-box adversarial attack via random search*,
+        ECCV 2020.
+    """
+
+    steps: int = 1000
+    share: float = 0.5
+    version = 1
+    paper_settings: ClassVar[bool] = False
+    """The papers' steps are for gradients."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or not 0 < self.share <= 1:
+            raise DataError(f"steps is {self.steps} and share {self.share}, but at least 1 and above 0 to 1 are needed")
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """Exchange random nodes for random others."""
+        threat = context.injection
+        context.surrogate()
+        if not (threat.nodes and threat.edges_per_node and len(context.targets)):
+            return GraphEdit(n=context.graph.n)
+        search = _Search(context)
+        aims = search.new_edges(threat.nodes, generator)
+        x = search.new_features(aims, generator)
+        best = search.judge(aims, x)
+        for step in range(self.steps):
+            halvings = sum(step >= milestone * self.steps for milestone in MILESTONES)
+            fraction = self.share / 2**halvings
+            changed = torch.randperm(threat.nodes, generator=generator)[: max(1, round(fraction * threat.nodes))]
+            tried_aims, tried_x = aims.clone(), x.clone()
+            what = int(torch.randint(3, (1,), generator=generator))
+            if what == 0:
+                tried_x[changed] = search.new_features(aims[changed], generator)
+            elif what == 1:
+                tried_aims[changed] = search.new_edges(len(changed), generator)
+                tried_x[changed] = search.new_features(tried_aims[changed], generator)
+            else:
+                block = torch.rand(x.shape[1], generator=generator) < max(fraction, 1 / x.shape[1])
+                tried_x[changed] = torch.where(block, search.opposite(x[changed]), x[changed])
+            found = search.judge(tried_aims, tried_x)
+            if found.order < best.order:
+                best, aims, x = found, tried_aims, tried_x
+                search.right = found.right
+            context.report(-best.order[1], best.order[0] / len(context.targets))
+        return search.edit(aims, x)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """What the model makes of an injection: number of kept labels and minus the loss, lower is stronger."""
+
+    order: tuple[int, float]
+    right: Tensor
+
+
+class _Search:
+    """Draws of nodes and their judgement; ``right`` says which targets keep their label now, [t]."""
+
+    def __init__(self, context: AttackContext) -> None:
+        self.context = context
+        self.problem = InjectionProblem(context)
+        self.labels = self.problem.labels
+        self.scale = typical_margin(self.problem.logits, self.labels)
+        self.right = self.problem.logits.argmax(1) == self.labels
+        self.width = min(context.injection.edges_per_node, len(context.targets))
+        self.rows = dense(context.graph.x)[context.targets]
+        classes = int(self.labels.max()) + 1
+        sums = torch.zeros(classes, self.rows.shape[1]).index_add_(0, self.labels, self.rows)
+        self.means = sums / torch.bincount(self.labels, minlength=classes).clamp_min(1).unsqueeze(1)
+
+    def new_edges(self, count: int, generator: torch.Generator) -> Tensor:
+        """Positions of targets, [count, width]: of one random class for each node, those with their label first."""
+        classes = len(self.means)
+        sizes = torch.bincount(self.labels[self.right], minlength=classes)
+        sizes = sizes if int(sizes.sum()) else torch.bincount(self.labels, minlength=classes)
+        own = torch.multinomial(sizes.double(), count, replacement=True, generator=generator)
+        return torch.cat(
+            [
+                (draws + 2.0 * (self.labels == part.unsqueeze(1)) + self.right).topk(self.width).indices
+                for part, draws in self._draws(own, generator)
+            ]
+        )
+
+    def _draws(self, own: Tensor, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Parts of a list of labels, and for each label one random number per target, [part, t]."""
+        for part in own.split(max(1, CHUNK // len(self.labels))):
+            yield part, torch.rand(len(part), len(self.labels), generator=generator)
+
+    def new_features(self, aims: Tensor, generator: torch.Generator) -> Tensor:
+        """Corners away from the class of a node's first target, [count, d]."""
+        own = self.labels[aims[:, 0]]
+        chosen = torch.cat(
+            [(draws + (self.labels != part.unsqueeze(1))).argmax(1) for part, draws in self._draws(own, generator)]
+        )
+        real = torch.rand(len(aims), 1, generator=generator) < 0.5
+        towards = torch.where(real, self.rows[chosen], self.means[self.labels[chosen]])
+        low, high = self.context.injection.feature_range
+        return torch.where(towards > self.means[own], float(high), float(low))
+
+    def opposite(self, x: Tensor) -> Tensor:
+        """The other end of the range in every coordinate."""
+        low, high = self.context.injection.feature_range
+        return torch.where(x > (low + high) / 2, float(low), float(high))
+
+    def edit(self, aims: Tensor, x: Tensor) -> GraphEdit:
+        """The injection of nodes with these targets, [m, width], and features, [m, d]."""
+        n, (count, width) = self.context.graph.n, aims.shape
+        nodes = torch.arange(n, n + count).repeat_interleave(width)
+        return GraphEdit(n=n, add=torch.stack([self.context.targets[aims.flatten()], nodes]), new_x=x)
+
+    def judge(self, aims: Tensor, x: Tensor) -> _Judged:
+        """Ask the model once."""
+        with torch.no_grad():
+            logits = self.problem.forward(self.edit(aims, x))(x)
+        right = logits.argmax(1) == self.labels
+        loss = float(torch.tanh(margin(logits, self.labels) / self.scale).mean())
+        return _Judged((int(right.sum()), -loss), right)
