@@ -163,7 +163,7 @@ def test_names_in_place_of_values_are_refused_with_advice() -> None:
         lambda: grb.evaluate(model, wrong),
         lambda: grb.run_attack("rnd", model, wrong),
     ):
-        with pytest.raises(DataError, match=r"dataset is a str, but a Dataset is needed; grb.load_dataset"):
+        with pytest.raises(DataError, match=r"dataset is a str, but a grb Dataset is needed; grb.load_dataset"):
             call()
     file: Any = "model.safetensors"
     with pytest.raises(DataError, match=r"model is a str, but a trained model is needed; grb.load_model"):
@@ -204,7 +204,10 @@ def test_metrics_come_by_name_with_the_primary_one_first() -> None:
 
 def test_a_misspelt_argument_of_evaluate_is_answered() -> None:
     made = dataset()
-    with pytest.raises(DataError, match="evaluate has no argument 'metric'; it has model, dataset, edit and metrics"):
+    with pytest.raises(
+        DataError,
+        match=r"evaluate has no argument 'metric'; did you mean metrics=\? It has model, dataset, edit, metrics and targets",
+    ):
         grb.evaluate(grb.train("gcn", made, **SMALL), made, metric="auroc")  # type: ignore[call-overload]
 
 
@@ -223,3 +226,35 @@ def test_true_labels_are_for_white_box_attacks_of_grb() -> None:
         grb.run_attack("fgsm", model, data, knowledge="transfer", labels="true")
     with pytest.raises(DataError, match="labels is 'odd', but 'predicted' or 'true' is needed"):
         grb.run_attack("fgsm", model, data, labels="odd")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda model, dataset: grb.train("gcn", dataset, epoch=5), "'epoch'; did you mean 'epochs'"),
+        (lambda model, dataset: grb.train("gcn", dataset, hiden_features=[8]), "did you mean 'hidden_features'"),
+        (lambda model, dataset: grb.evaluate(model, dataset, metric="auroc"), "did you mean metrics="),
+        (lambda model, dataset: grb.evaluate(model, dataset.to_pyg()), r"grb.Dataset.from_pyg\(data\) makes one of it"),
+        (lambda model, dataset: grb.train("gcn", "synth-tiny"), r"grb.load_dataset\('synth-tiny'\) makes one"),
+    ],
+)
+def test_misspelt_arguments_and_wrong_kinds_name_the_right_one(call: Any, words: str) -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    with pytest.raises(DataError, match=words):
+        call(grb.train("mlp", dataset, epochs=1), dataset)
+
+
+def test_scores_of_targets_and_collateral_damage() -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    model = grb.train("gcn", dataset, epochs=20)
+    result = grb.run_attack("fgsm", model, dataset, targets="class=1", iterations=10)
+    scores = grb.evaluate(model, dataset, result, targets="class=1", metrics="recall:1")
+    y, tests = dataset.labels, dataset.index_test
+    said = predict(model, dataset.graph.apply(result.edit)).argmax(1)
+    right = said[tests] == y[tests]
+    ones = y[tests] == 1
+    assert scores["accuracy"]["targets"] == pytest.approx(float(right[ones].float().mean()))
+    assert scores["accuracy"]["others"] == pytest.approx(float(right[~ones].float().mean()))
+    assert list(scores["recall:1"]) == ["targets"]  # the others have no node of class 1
+    edges = result.edit.add
+    assert set(edges[0].tolist()) <= set(tests[ones].tolist())

@@ -7,6 +7,7 @@ from pathlib import Path
 # from the top downwards, as the import contract has it; paper-era paths and the command are elsewhere
 PACKAGES = (
     "api",
+    "auditing",
     "leaderboard",
     "visualise",
     "automl",
@@ -24,6 +25,7 @@ PACKAGES = (
     "model.profiling",
     "dataset",
     "threat",
+    "constraints",
     "perturb",
     "metric",
     "graph",

@@ -17,6 +17,7 @@ from grb._version import __version__
 if TYPE_CHECKING:
     from grb import perturb
     from grb.api import Scores, certify, evaluate, load_model, run_attack, train, train_with_history
+    from grb.auditing import audit
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
     from grb.model.adapters import wrap
@@ -29,6 +30,7 @@ __all__ = [
     "GraphEdit",
     "Scores",
     "__version__",
+    "audit",
     "certify",
     "evaluate",
     "load_dataset",
@@ -49,6 +51,7 @@ __getattr__, __dir__ = _lazy.attach(
         ),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
+        "audit": "grb.auditing",
         "perturb": "grb.perturb",
         "save_model": "grb.trainer.checkpoint",
         "to_pyg": "grb.model.to_pyg",

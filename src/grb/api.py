@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, get_args, overload
 
@@ -14,13 +15,17 @@ from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack, default_threat
 from grb.certificate import Certificate, CertifiedResult, build_certificate, default_certificate, run_certificate
 from grb.dataset import Dataset
+from grb.dataset.targets import Targets, select_targets
 from grb.defense import build_defense
-from grb.errors import DataError
-from grb.evaluator.scoring import Edit, Metrics, score
+from grb.errors import DataError, nearest
+from grb.evaluator.baseline import check_majority
+from grb.evaluator.scoring import Edit, Metrics, changed_graph, checked_model, predict_checked, score
+from grb.metric.names import CustomMetric, Metric
 from grb.model.base import GraphModel, check_task
 from grb.names import ModelName
 from grb.threat import Threat
 from grb.trainer import Epoch, Fit
+from grb.trainer.imbalance import ClassWeights
 
 
 class Scores(dict[str, float]):
@@ -58,6 +63,8 @@ def train(
     train_mode: Literal["inductive", "transductive"] = "inductive",
     device: str | torch.device = "cpu",
     on_epoch: Callable[[Epoch], None] | None = None,
+    class_weights: ClassWeights | None = None,
+    metric: str | CustomMetric | None = None,
     **params: Any,
 ) -> nn.Module:
     """Train a model by name with the papers' settings for the dataset.
@@ -76,6 +83,8 @@ def train(
         train_mode: ``inductive`` (no test node is seen) or ``transductive`` (no test label is seen).
         device: Where to train.
         on_epoch: Called after each epoch, for progress.
+        class_weights: ``balanced`` (as in scikit-learn), or one weight per class in the loss.
+        metric: Metric that chooses the best validation epoch instead of accuracy, e.g. ``macro-f1`` or ``recall:1``.
         params: Constructor arguments of the model instead of the preset, e.g. ``hidden_features=[32, 32]``.
 
     >>> from grb.dataset import load_dataset
@@ -93,6 +102,8 @@ def train(
         train_mode=train_mode,
         device=device,
         on_epoch=on_epoch,
+        class_weights=class_weights,
+        metric=metric,
         **params,
     )[0]
 
@@ -126,15 +137,25 @@ def train_with_history(
 
 
 @overload
-def evaluate(model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: None = None) -> Scores: ...
+def evaluate(
+    model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: None = None, targets: Targets | None = None
+) -> Scores: ...
 
 
 @overload
-def evaluate(model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: Metrics) -> MetricScores: ...
+def evaluate(
+    model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: Metrics, targets: Targets | None = None
+) -> MetricScores: ...
 
 
 def evaluate(
-    model: nn.Module, dataset: Dataset, edit: Edit = None, *, metrics: Metrics | None = None, **unknown: Any
+    model: nn.Module,
+    dataset: Dataset,
+    edit: Edit = None,
+    *,
+    metrics: Metrics | None = None,
+    targets: Targets | None = None,
+    **unknown: Any,
 ) -> Scores | MetricScores:
     """Accuracy (micro-F1 for several labels per node) on each difficulty, every test node met in the whole graph.
 
@@ -145,6 +166,8 @@ def evaluate(
         dataset: The dataset with true labels.
         edit: Applied to the graph first; scores are those under attack then. An attack's result is taken as its edit.
         metrics: Names (:mod:`grb.metric.names`), functions of (logits, decisions, labels), or names joined by commas.
+        targets: Only these test nodes count (:func:`grb.dataset.targets.select_targets`); the scores are then those of the
+            ``targets`` and of the ``others``, the remaining test nodes, where a drop is collateral damage.
         unknown: Refused with the arguments that exist.
 
     Returns:
@@ -156,12 +179,49 @@ def evaluate(
     ['accuracy', 'auroc', 'recall:1']
     """
     if unknown:
-        raise DataError(f"evaluate has no argument '{next(iter(unknown))}'; it has model, dataset, edit and metrics")
+        given = next(iter(unknown))
+        near = nearest(given, ("edit", "metrics", "targets"))
+        hint = f"; did you mean {near}=?" if near else ""
+        raise DataError(f"evaluate has no argument '{given}'{hint} It has model, dataset, edit, metrics and targets")
     _check_dataset(dataset)
-    found = score(model, dataset, edit, metrics=metrics or ())
+    if targets is not None:
+        return _of_targets(model, dataset, edit, metrics, targets)
+    after = predict_checked(checked_model(model), changed_graph(dataset, edit), dataset)
+    found = score(model, dataset, metrics=metrics or (), after=after)
+    if dataset.mode in found.correct:
+        for flag in check_majority(after, dataset, dataset.test_ids(dataset.mode), dataset.mode):
+            warnings.warn(str(flag), stacklevel=2)
     if metrics is None:
         return Scores(found.values[found.primary])
     return MetricScores({name: Scores(values) for name, values in found.values.items()})
+
+
+def _of_targets(
+    model: nn.Module, dataset: Dataset, edit: Edit, metrics: Metrics | None, targets: Targets
+) -> Scores | MetricScores:
+    chosen = select_targets(dataset, targets)
+    tests = dataset.test_ids(dataset.mode)
+    rest = tests[~torch.isin(tests, chosen)]
+    after = predict_checked(checked_model(model), changed_graph(dataset, edit), dataset)
+    values: dict[str, Scores] = {}
+    primary = ""
+    for name, ids in (("targets", chosen), ("others", rest)):
+        if not len(ids):
+            continue
+        try:
+            found = score(None, dataset.with_targets(ids), metrics=metrics or (), after=after)
+        except DataError:
+            if name == "targets":
+                raise
+            continue  # a metric that is undefined for the rest, such as the recall of a class that it does not have
+        primary = found.primary
+        present = set(dataset.labels[ids].flatten().tolist()) if dataset.labels.dim() == 1 else None
+        for metric, by_part in found.values.items():
+            label = Metric.parse(metric).label
+            if name == "others" and present is not None and label is not None and label not in present:
+                continue  # the recall of a class that nobody has
+            values.setdefault(metric, Scores())[name] = by_part["full"]
+    return values[primary] if metrics is None else MetricScores(values)
 
 
 def run_attack(
@@ -174,6 +234,7 @@ def run_attack(
     knowledge: Knowledge = "white-box",
     labels: Labels = "predicted",
     seed: int = 0,
+    targets: Targets | None = None,
     on_step: Callable[[Step], None] | None = None,
     **params: Any,
 ) -> AttackResult:
@@ -189,10 +250,12 @@ def run_attack(
         mode: Difficulty; the dataset's own if not given.
         threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty (for
             other datasets ``Injection.inferred``), and 5 % of the edges for a modification.
-        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
+        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate, ``query`` if the model is the
+            victim and the attack may only ask it, within ``threat.queries``; goes into the result.
         labels: Labels that the attack takes away: those that the model predicts on the clean graph, or the ``true`` ones, to
             measure the worst case; white-box and with attacks of grb only.
         seed: Random seed of the attack.
+        targets: Attack these test nodes alone (:func:`grb.dataset.targets.select_targets`).
         on_step: Called after each step, for progress.
         params: For a named attack: ``iterations``, ``step``, or its own constructor's arguments.
 
@@ -204,6 +267,8 @@ def run_attack(
     True
     """
     _check_dataset(dataset)
+    if targets is not None:
+        dataset, mode = dataset.with_targets(targets, mode), None
     mode = mode or dataset.mode
     made = build_attack(attack, dataset.name, **params) if isinstance(attack, str) else attack
     if params and not isinstance(attack, str):
@@ -328,8 +393,14 @@ def check_device(device: str | torch.device) -> None:
         raise DataError(f"device '{device}' cannot be used here ({reason}); `grb doctor` shows what there is") from None
 
 
-def _check_dataset(dataset: Dataset) -> None:
-    if not isinstance(dataset, Dataset):
-        raise DataError(
-            f"dataset is a {type(dataset).__name__}, but a Dataset is needed; grb.load_dataset makes one of a name"
-        )
+def _check_dataset(dataset: Any) -> None:
+    if isinstance(dataset, Dataset):
+        return
+    made = "grb.load_dataset(name) makes one"
+    if hasattr(dataset, "edge_index"):
+        made = "grb.Dataset.from_pyg(data) makes one of it"
+    elif hasattr(dataset, "nodes") and hasattr(dataset, "edges"):
+        made = "grb.Dataset.from_networkx(graph) makes one of it"
+    elif isinstance(dataset, str):
+        made = f"grb.load_dataset({dataset!r}) makes one"
+    raise DataError(f"dataset is a {type(dataset).__name__}, but a grb Dataset is needed; {made}")

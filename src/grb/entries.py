@@ -243,6 +243,35 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
             group="injection",
         ),
+        "afgsm": Entry(
+            "grb.attack.injection.afgsm:AFGSM",
+            "closed-form gradients of a linear surrogate (Wang et al. 2020)",
+            group="injection",
+        ),
+        "agia": Entry(
+            "grb.attack.injection.sequential:AGIA", "edges by optimised weights (Chen et al. 2022)", group="injection"
+        ),
+        "seqgia": Entry(
+            "grb.attack.injection.sequential:SeqGIA",
+            "the same, batch after batch (Chen et al. 2022)",
+            group="injection",
+        ),
+        "metagia": Entry(
+            "grb.attack.injection.sequential:MetaGIA",
+            "edges exchanged by gradients, batch after batch (Chen et al. 2022)",
+            group="injection",
+        ),
+        "query-search": Entry(
+            "grb.attack.injection.query_search:QuerySearch",
+            "random changes of injected nodes, by queries (after Andriushchenko et al. 2020)",
+            group="injection",
+        ),
+        "distil": Entry(
+            "grb.attack.distil:Distil",
+            "a surrogate learnt from answers, then a transfer (after Papernot et al. 2017)",
+            group="injection",
+        ),
+        "distil-edges": Entry("grb.attack.distil:EdgeDistil", "the same with changed edges", group="modification"),
         "rnd-edges": Entry(
             "grb.attack.modification.random:RND", "drop random edges", ("rand-edges",), group="modification"
         ),
@@ -324,9 +353,25 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges, without gradients (after Andriushchenko et al. 2020)",
             group="modification",
         ),
+        "nettack": Entry(
+            "grb.attack.modification.nettack:Nettack",
+            "edges and words around single targets (Zügner et al. 2018)",
+            group="modification",
+        ),
         "metattack": Entry(
             "grb.attack.modification.metattack:Metattack",
             "poisoning by meta-gradients (Zügner and Günnemann 2019)",
+            group="modification",
+        ),
+        "meta-pgd": Entry(
+            "grb.attack.modification.metapgd:MetaPGD",
+            "poisoning by projected meta-gradients (Mujkanovic et al. 2022)",
+            ("metapgd",),
+            group="modification",
+        ),
+        "fgsm-features": Entry(
+            "grb.attack.modification.pgd:FGSM",
+            "features of some targets, one signed step (Goodfellow 2015)",
             group="modification",
         ),
     },

@@ -50,7 +50,7 @@ class UnknownName(GRBError, KeyError):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, advice: str | None = None) -> None:
-        near = _nearest(name, known)
+        near = nearest(name, known)
         hint = f" Did you mean '{near}'?" if near else ""
         shown = name if len(name) <= 80 else name[:77] + "..."
         self.message = f"no {kind} '{shown}'.{hint} {advice or f'`grb ls {kind}s` shows all names.'}"
@@ -60,7 +60,7 @@ class UnknownName(GRBError, KeyError):
         return self.message
 
 
-def _nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like another one; swapped letters ('gnc') weigh less than other ones ('sgc')."""
     near = difflib.get_close_matches(name.lower(), list(known))
     same_letters = [each for each in near if sorted(each) == sorted(name.lower())]

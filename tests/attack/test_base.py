@@ -97,3 +97,14 @@ def test_an_attack_aims_at_the_labels_that_it_is_given(threat: Any) -> None:
         aims = torch.full((2,), label)
         kept[label] = run_attack(attack, replace(context, true_labels=aims), seed=0).steps[0].accuracy
     assert sum(kept.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["rnd", "dice", "flip"])
+def test_an_attack_that_asks_for_no_model_knows_nothing_of_it(name: str) -> None:
+    import grb
+
+    dataset = grb.load_dataset("synth-tiny")
+    attack = build_attack(name, "synth-tiny")
+    needs = getattr(attack, "needs_model", True)
+    result = grb.run_attack(name, grb.train("gcn", dataset, epochs=2), dataset)
+    assert result.knowledge == ("white-box" if needs else "none")

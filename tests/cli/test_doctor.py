@@ -23,6 +23,13 @@ def test_everything_is_reported(grb_json, grb):
     assert "synth-tiny" in grb("doctor").stdout
 
 
+def test_what_is_in_order_is_short_unless_everything_is_asked_for(grb):
+    short, whole = grb("doctor").stdout.splitlines(), grb("doctor", "--all").stdout.splitlines()
+    assert len(short) < 45 < len(whole)
+    assert any("networkx" in line and line.startswith("ok") for line in whole)
+    assert sum("found:" in line for line in short) == 2
+
+
 def test_missing_extras_come_with_the_pip_command(grb_json, monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda name: None if name == "optuna" else "1.0")
     result = grb_json("doctor")

@@ -195,3 +195,52 @@ def test_ctrl_c_once_finishes_what_is_running_and_twice_stops_now(tmp_path, inte
     else:
         assert attacks == [] and time.monotonic() - start < 200
     assert store.verify() == [] and not list((store.path / "claims").glob("*"))
+
+
+def test_code_beside_a_recipe_is_found(grb, tmp_path, monkeypatch):
+    """A module in the recipe's folder, named as module:Class; worker processes find it too."""
+    (tmp_path / "my_own_attacks_beside.py").write_text(
+        "from grb.attack.injection import FGSM\n\n\nclass Mine(FGSM):\n    pass\n", encoding="utf-8"
+    )
+    (tmp_path / "mine.yaml").write_text(
+        "dataset: synth-tiny\nattacks: [{name: 'my_own_attacks_beside:Mine', steps: 2}]\nmodes: [full]\nrepeats: 1\n"
+        "training: {epochs: 2}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    monkeypatch.chdir("/")
+    done = grb("run", tmp_path / "mine.yaml", "--store", tmp_path / "store", "--workers", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "Mine" in done.stdout
+
+
+def test_modules_of_torch_geometric_stand_on_a_board(grb, grb_json, tmp_path, monkeypatch):
+    """A plain module beside the recipe: trained, kept as safetensors, made again for every score, and ranked."""
+    (tmp_path / "my_net_on_a_board.py").write_text(
+        "import torch\nfrom torch_geometric.nn import GCNConv\n\n\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, in_features, out_features, hidden=8):\n"
+        "        super().__init__()\n"
+        "        self.first, self.second = GCNConv(in_features, hidden), GCNConv(hidden, out_features)\n\n"
+        "    def forward(self, x, edge_index, edge_weight=None):\n"
+        "        x = torch.dropout(self.first(x, edge_index, edge_weight).relu(), 0.5, self.training)\n"
+        "        return self.second(x, edge_index, edge_weight)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "mine.yaml").write_text(
+        "dataset: synth-tiny\ndefenses: [{name: 'my_net_on_a_board:Net', hidden: 16}]\nattacks: [rnd]\nmodes: [full]\n"
+        "repeats: 1\ntraining: {epochs: 20}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    scores = []
+    for store in ("one", "two"):
+        done = grb("run", tmp_path / "mine.yaml", "--store", tmp_path / store, "--workers", "1")
+        assert done.exit_code == 0, done.stderr
+        assert "my_net_on_a_board:Net" in done.stdout
+        records = [
+            json.loads(path.read_text()) for path in (tmp_path / store).rglob("*.json") if "records" in path.parts
+        ]
+        own = [each for each in records if each.get("measurement") and "my_net" in json.dumps(each["measurement"])]
+        scores.append(sorted(json.dumps(each["measurement"], sort_keys=True) for each in own))
+    assert scores[0] == scores[1] and scores[0]

@@ -227,18 +227,26 @@ def test_from_pyg_with_our_split_or_its_own() -> None:
         edge_index=torch.from_numpy(np.stack([coo.row, coo.col])).long(),
         y=torch.from_numpy(y),
     )
-    assert Dataset.from_pyg(data, seed=3).fingerprint() == own(split=None, seed=3).fingerprint()
+    with pytest.warns(UserWarning, match="no train_mask and test_mask, so that a split was drawn with seed 3"):
+        drawn = Dataset.from_pyg(data, seed=3)
+    assert drawn.fingerprint() == own(split=None, seed=3).fingerprint()
     with pytest.raises(DataError, match="own_split"):
         Dataset.from_pyg(data, own_split=True)
     for part, ids in (("train", range(12)), ("val", range(12, 18)), ("test", range(18, 30))):
         mask = torch.zeros(N, dtype=torch.bool)
         mask[list(ids)] = True
         data[f"{part}_mask"] = mask
-    made = Dataset.from_pyg(data, own_split=True)
-    assert made.index_train.tolist() == list(range(12)) and made.index_test.tolist() == list(range(18, 30))
-    data.train_mask = torch.ones(N, 10, dtype=torch.bool)
-    with pytest.raises(DataError, match="one-dimensional"):
-        Dataset.from_pyg(data, own_split=True)
+    for made in (Dataset.from_pyg(data), Dataset.from_pyg(data, own_split=True)):
+        assert made.index_train.tolist() == list(range(12)) and made.index_test.tolist() == list(range(18, 30))
+    assert Dataset.from_pyg(data, own_split=False, seed=3).fingerprint() == drawn.fingerprint()
+    columns = torch.stack([data.train_mask, data.train_mask.roll(1)], dim=1)
+    columns[:, 1] &= ~(data.val_mask | data.test_mask)
+    data.train_mask = columns
+    several = Dataset.from_pyg(data)
+    assert several.with_split(1).index_train.tolist() == list(range(1, 12))
+    del data.test_mask
+    with pytest.raises(DataError, match="no test_mask; give train_mask and test_mask, or own_split=False"):
+        Dataset.from_pyg(data)
 
 
 def test_from_networkx() -> None:
@@ -357,3 +365,45 @@ def test_generator_of_the_split_is_not_the_global_one() -> None:
     before, torch_before = np_state(), torch.get_rng_state()
     own(split=None)
     assert np_state() == before and torch.equal(torch.get_rng_state(), torch_before)
+
+
+def test_from_pyg_never_tests_on_nodes_that_its_masks_train_on() -> None:
+    """A model that was trained outside with the masks has not seen a single test node."""
+    adj, x, y = arrays()
+    coo = adj.tocoo()
+    data = Data(x=torch.from_numpy(x).float(), edge_index=torch.from_numpy(np.stack([coo.row, coo.col])).long())
+    data.y = torch.from_numpy(y)
+    data.train_mask = torch.arange(N) % 3 != 0
+    data.test_mask = ~data.train_mask
+    made = Dataset.from_pyg(data)
+    assert not data.train_mask[made.index_test].any()
+    assert made.num_test == int(data.test_mask.sum()) and made.num_val == 0
+    assert not any("split by the paper" in note for note in made.notes)
+
+
+def test_targets_by_ids_mask_class_and_column() -> None:
+    dataset = load_dataset("synth-tiny")
+    tests = dataset.index_test
+    first = tests[:5]
+    for given in (first, first.tolist(), first.numpy(), [str(each) for each in first.tolist()]):
+        assert dataset.with_targets(given).index_test.tolist() == sorted(first.tolist())
+    mask = torch.zeros(dataset.num_nodes, dtype=torch.bool)
+    mask[first] = True
+    mask[dataset.index_train[0]] = True  # a mask may cover more than test nodes
+    assert dataset.with_targets(mask).index_test.tolist() == sorted(first.tolist())
+    ones = dataset.with_targets("class=1")
+    assert (ones.labels[ones.index_test] == 1).all()
+    assert ones.num_test == int((dataset.labels[tests] == 1).sum())
+    # the attacker still sees no test label, not even of nodes that are no targets
+    view = ones.attacker_view()
+    assert (view.labels[tests] == -1).all() and view.targets.tolist() == ones.index_test.tolist()
+    with pytest.raises(DataError, match="is a target and no test node"):
+        dataset.with_targets(dataset.index_train[:2])
+    with pytest.raises(DataError, match="there are nodes 0 to"):
+        dataset.with_targets([10**6])
+    with pytest.raises(UnknownName, match="no class '9'"):
+        dataset.with_targets("class=9")
+    with pytest.raises(UnknownName, match="class=NAME"):
+        dataset.with_targets("vip")
+    with pytest.raises(DataError, match="shape"):
+        dataset.with_targets(mask[:3])

@@ -312,3 +312,45 @@ def test_a_header_wider_than_its_rows_is_refused_with_the_line(tmp_path: Path) -
     (tmp_path / "nodes.csv").write_text("id,size,label\n" + rows)
     with pytest.raises(DataError, match="line 2"):
         load_dataset(str(tmp_path))
+
+
+def test_account_ids_are_names_and_come_back(tmp_path) -> None:
+    """Neither account_id nor another identifier is a feature, and whatever is cleaned keeps the names."""
+    nodes = "account_id,amount,device_id,label\n" + "".join(f"n{i},{i / 4},{900 + i},{i % 2}\n" for i in range(12))
+    edges = "source,target\n" + "".join(f"n{u},n{v}\n" for u, v in PAIRS if {u, v} != {3, 4} and {u, v} != {4, 5})
+    place = ring(tmp_path / "accounts", nodes=nodes, edges=edges)
+    found = folder.from_csv(place)
+    assert found.ids == NAMES and found.feature_names == ["amount"] and found.x.shape == (12, 1)
+    assert any("device_id" in note for note in found.notes)
+    dataset = Dataset.from_csv(place, components="largest")
+    kept = dataset.names.of_nodes(range(dataset.num_nodes))
+    assert "n4" not in kept and len(kept) == 11
+    assert dataset.names.find_nodes(["n5"], dataset.num_nodes).tolist() == [kept.index("n5")]
+    with pytest.raises(DataError, match="there is no node 'n4'"):
+        dataset.names.find_nodes(["n4"], dataset.num_nodes)
+    from grb.dataset import storage
+
+    back = load_dataset(str(storage.save(dataset, tmp_path / "stored")))
+    assert back.names.of_nodes(range(11)) == kept and back.names.of_feature(0) == "amount"
+    test = kept[int(dataset.index_test[0])]
+    assert dataset.with_targets([test]).index_test.tolist() == [int(dataset.index_test[0])]
+
+
+def test_columns_by_their_own_names_words_and_time(tmp_path) -> None:
+    nodes = "konto,opened,country,fraud\n" + "".join(
+        f"n{i},2024-01-{i + 1:02d},{['DE', 'FR', 'DE'][i % 3]},{'yes' if i % 4 == 0 else 'no'}\n" for i in range(12)
+    )
+    edges = "sender,receiver,amount,when\n" + "".join(f"n{u},n{v},{u},x\n" for u, v in PAIRS)
+    place = ring(tmp_path / "bank", nodes=nodes, edges=edges)
+    columns = {"id": "konto", "label": "Fraud", "time": "opened", "source": "sender", "target": "receiver"}
+    dataset = Dataset.from_csv(place, columns=columns)
+    assert dataset.names.features == ["country=DE", "country=FR"] and dataset.names.classes == ["no", "yes"]
+    assert dataset.features[:3].tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert dataset.names.of_nodes(dataset.index_train) == [f"n{i}" for i in range(8)]
+    assert dataset.names.of_nodes(dataset.index_test) == ["n9", "n10", "n11"]
+    with pytest.raises(DataError, match="no table of nodes has a column 'konot'"):
+        Dataset.from_csv(place, columns={**columns, "id": "konot"})
+    with pytest.raises(DataError, match="no column 'sendr' for the source"):
+        Dataset.from_csv(place, columns={**columns, "source": "sendr"})
+    with pytest.raises(grb.errors.UnknownName, match="role of a column"):
+        Dataset.from_csv(place, columns={"idd": "konto"})

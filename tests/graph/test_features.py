@@ -23,7 +23,7 @@ def reference(kind: str, x: np.ndarray) -> np.ndarray:
         return x
     if kind == "linear":
         return -1 + 2 * (x - x.min()) / (x.max() - x.min())
-    z = (x - x.mean()) / x.std()
+    z = (x - x.mean()) / x.std() if kind != "standardise" else (x - x.mean(axis=0)) / x.std(axis=0)
     return {"arctan": 2 * np.arctan(z) / math.pi, "tanh": np.tanh(z), "standardise": z}[kind]
 
 
@@ -46,7 +46,9 @@ def test_inverse(kind: str, rows: list[list[float]]) -> None:
     if kind in ("arctan", "tanh", "linear"):
         assert float(once.abs().max()) <= 1 + 1e-6
     # |z| is at most sqrt(entries) < 4, where the inverse of tanh multiplies rounding errors by cosh(z)^2 < 750
-    torch.testing.assert_close(scale.invert(once), x, rtol=1e-3, atol=1e-4 * (1 + scale.spread))
+    torch.testing.assert_close(
+        scale.invert(once), x, rtol=1e-3, atol=1e-4 * (1 + float(torch.as_tensor(scale.spread).max()))
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,8 +72,20 @@ def test_inverse_is_finite_at_the_ends(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_order_is_kept(kind: str) -> None:
     x = torch.linspace(-3, 5, 50).reshape(10, 5)
-    seen = FeatureScale.fit(kind, x).apply(x).flatten()
-    assert (seen.diff() > 0).all()
+    seen = FeatureScale.fit(kind, x).apply(x)
+    assert (seen.diff(dim=0) > 0).all()
+    assert kind == "standardise" or (seen.flatten().diff() > 0).all()
+
+
+def test_standardise_takes_every_column_by_itself() -> None:
+    """Columns of different units: with one deviation for all, the small ones would end as constants."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(500, 4, generator=generator) * torch.tensor([1.0, 1e-3, 1e4, 0.0]) + torch.tensor(
+        [0.0, 5.0, 0.0, 7.0]
+    )
+    seen = FeatureScale.fit("standardise", x).apply(x)
+    torch.testing.assert_close(seen.std(0, correction=0), torch.tensor([1.0, 1.0, 1.0, 0.0]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(seen.mean(0), torch.zeros(4), atol=1e-3, rtol=0)
 
 
 def test_spellings_of_the_original_and_unknown_names() -> None:

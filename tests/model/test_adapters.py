@@ -265,3 +265,46 @@ def test_a_dataset_goes_to_torch_geometric_with_its_masks(dataset: Dataset) -> N
     assert torch.equal(back.index_train, dataset.index_train) and torch.equal(back.index_test, dataset.index_test)
     graphs = grb.load_dataset("synth-graphs")
     assert [int(each.y) for each in graphs.to_pyg()] == graphs.labels.tolist()
+
+
+class OfData(nn.Module):
+    """As examples of torch_geometric are written: one ``Data`` in, log-probabilities out."""
+
+    def __init__(self, d: int, classes: int, *, weighted: bool) -> None:
+        super().__init__()
+        self.layer, self.weighted = GCNConv(d, classes), weighted
+
+    def forward(self, data: Any) -> Tensor:
+        weight = getattr(data, "edge_weight", None) if self.weighted else None
+        return torch.log_softmax(self.layer(data.x, data.edge_index, weight), dim=1)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_modules_of_one_data_need_no_argument(weighted: bool, dataset: Dataset) -> None:
+    graph = dataset.graph
+    torch.manual_seed(0)
+    module = OfData(graph.num_features, dataset.num_classes, weighted=weighted).eval()
+    model = wrap(module)
+    assert model.style == "data"
+    with torch.no_grad():
+        assert torch.allclose(predict(model, graph), module(dataset.to_pyg()), atol=1e-6)
+    assert not grb.run_attack("fgsm", model, dataset, iterations=2).edit.is_empty
+    view, threat = dataset.attacker_view("full"), Modification(edge_ratio=0.05)
+    context = AttackContext(view, threat, model, "white-box")
+    if weighted:
+        edit = run_attack(build_attack("fga", dataset.name), context, seed=0).edit
+        same = wrap(module.layer, style="pyg")
+        again = AttackContext(view, threat, same, "white-box")
+        assert torch.equal(edit.add, run_attack(build_attack("fga", dataset.name), again, seed=0).edit.add)
+    else:
+        with pytest.raises(DataError, match="takes no weights of edges"):
+            run_attack(build_attack("fga", dataset.name), context, seed=0)
+
+
+def test_modules_of_several_node_types_are_refused_in_a_sentence() -> None:
+    class Hetero(nn.Module):
+        def forward(self, x_dict: Any, edge_index_dict: Any) -> Any:
+            return x_dict
+
+    with pytest.raises(DataError, match=r"takes nodes of several types.*to_homogeneous"):
+        wrap(Hetero())

@@ -75,6 +75,18 @@ def check(
     leave_out: Annotated[
         list[str] | None, typer.Option(help="Name of a column of text files that is not a feature.")
     ] = None,
+    node_id: Annotated[str | None, typer.Option("--id", help="Name of the column with the id of a node.")] = None,
+    label: Annotated[str | None, typer.Option(help="Name of the column with the class.")] = None,
+    source_column: Annotated[
+        str | None, typer.Option("--source", help="Name of the column with one end of an edge.")
+    ] = None,
+    target_column: Annotated[
+        str | None, typer.Option("--target", help="Name of the column with the other end.")
+    ] = None,
+    split_column: Annotated[str | None, typer.Option(help="Name of the column with train, val or test.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Name of a column with times: the earliest nodes train, the latest test.")
+    ] = None,
     target: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write the cleaned dataset into this new directory; use it by its path."),
@@ -88,6 +100,7 @@ def check(
     \b
     Examples:
       grb data check ./my-graph
+      grb data check ./accounts --id account --label fraud --source payer --target payee --time opened
       grb data check ./my-graph --components largest --split difficulty -o ./cleaned
       grb data check grb-cora --json
       grb data check
@@ -96,7 +109,11 @@ def check(
 
     check_seed("seed", seed)
     options = CleaningOptions(directed, weights, loops, duplicates, components, missing, split, seed, feat_norm)  # type: ignore[arg-type]
-    reading = {"header": header, "dangling": dangling, "leave_out": tuple(leave_out or ())}
+    columns = {"id": node_id, "label": label, "source": source_column, "target": target_column}
+    columns |= {"split": split_column, "time": time}
+    named = {role: column for role, column in columns.items() if column is not None}
+    reading: dict[str, Any] = {"header": header, "dangling": dangling, "leave_out": tuple(leave_out or ())}
+    reading["columns"] = named or None
     reading = {key: value for key, value in reading.items() if value not in (None, (), "refuse")}
     wanted = datasets or [name for name in catalogue.entries("dataset") if where(name) != ABSENT]
     if target is not None and len(wanted) != 1:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import typer
 from rich.text import Text
 
 from grb import catalogue
@@ -40,23 +41,43 @@ class Fact:
     advice: str | None = None
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    everything: Annotated[bool, typer.Option("--all", help="Also list what is in order.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show versions, threads, memory settings and data, with advice for whatever could be better.
 
     \b
     Examples:
       grb doctor
+      grb doctor --all
       grb doctor --json > machine.json
     """
     facts = [*_packages(), *_ancestor(), *_machine(), *_huge_pages(), *_environment(), *_data()]
     if as_json:
         output.print_json({"facts": [asdict(fact) for fact in facts], "advice": [f.advice for f in facts if f.advice]})
         return
+    facts = facts if everything else _shortened(facts)
     for group in dict.fromkeys(fact.group for fact in facts):
         rows = [(Text(f.status, STYLES[f.status]), f.name, f.value) for f in facts if f.group == group]
         output.table(group, ["", "what", "found"], rows)
     advice = [(fact.name, fact.advice) for fact in facts if fact.advice]
     output.facts("advice" if advice else "nothing to do", advice)
+
+
+def _shortened(facts: Sequence[Fact]) -> list[Fact]:
+    """Long lists of what is in order as one line each."""
+    kept: list[Fact] = []
+    for group, what in (("versions", "packages"), ("datasets", "datasets")):
+        fine = [
+            fact for fact in facts if fact.group == group and fact.status == "ok" and fact.name not in ("Python", "grb")
+        ]
+        if len(fine) > 1:
+            names = ", ".join(fact.name for fact in fine[:4]) + (", ..." if len(fine) > 4 else "")
+            kept.append(Fact(group, what, f"{len(fine)} found: {names} (--all lists them)", "ok"))
+            facts = [fact for fact in facts if fact not in fine]
+    order = list(dict.fromkeys(fact.group for fact in [*facts, *kept]))
+    return sorted([*facts, *kept], key=lambda fact: order.index(fact.group))
 
 
 def installed(distribution: str) -> str | None:

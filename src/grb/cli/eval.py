@@ -111,9 +111,13 @@ def _results(
     model: GraphModel, dataset: Dataset, edits: Mapping[str, GraphEdit], **options: Any
 ) -> list[dict[str, Any]]:
     """Scores on the clean graph, then under every edit, as JSON values."""
+    from grb.evaluator.baseline import check_majority
     from grb.evaluator.scoring import predict_checked, score
 
     clean = predict_checked(model, dataset.graph, dataset)
+    for name in options.get("difficulties") or [dataset.mode]:
+        for flag in check_majority(clean, dataset, dataset.test_ids(name), name):
+            output.echo(f"warning: {flag}")
     found = [score(model, dataset, after=clean, **options)]
     found += [score(model, dataset, edit, before=clean, **options) for edit in edits.values()]
     sizes = [None, *map(_size, edits.values())]

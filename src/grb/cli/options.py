@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 
 from grb import catalogue
 from grb.errors import DataError
+from grb.names import is_import_path
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -33,6 +35,15 @@ def names(*kinds: str) -> Callable[[str], list[str]]:
         return [name for name in dict.fromkeys(known) if name.startswith(incomplete)]
 
     return complete
+
+
+def find_code(names: Iterable[str], folder: Path | None = None) -> None:
+    """Let ``module:Class`` be found beside the recipe that names it, or in this directory; last, so that nothing is hidden."""
+    if not any(is_import_path(name) for name in names):
+        return
+    for place in (folder, Path.cwd()):
+        if place is not None and str(place.resolve()) not in sys.path:
+            sys.path.append(str(place.resolve()))
 
 
 def use_machine(threads: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grb.cli import output
-from grb.cli.options import check_counts
+from grb.cli.options import check_counts, find_code
 from grb.cli.progress import ProgressReporter
 from grb.errors import DataError
 
@@ -46,6 +47,10 @@ def chosen(
 
     check_counts(victims=victims, repeats=repeats)
     recipe = read_recipe(source)
+    specs = (*recipe.defenses, *recipe.attacks, *recipe.white_box, *recipe.surrogates)
+    beside = Path(source).parent if source.endswith((".yaml", ".yml")) else None
+    custom = [name for name in recipe.metrics if not name.rpartition(":")[2].isdigit()]
+    find_code([recipe.dataset, *(spec.name for spec in specs), *custom], beside)
     if quick:
         recipe = recipe.quickly()
     return recipe.changed(

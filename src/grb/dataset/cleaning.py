@@ -130,6 +130,7 @@ def clean(raw: RawArrays, options: CleaningOptions | None = None) -> Cleaned:
     if options.components == "largest" and any(problem.option == "components" for problem in problems):
         kept = largest_component(graph)
         graph, scheme = graph.subgraph(kept), None
+        raw = replace(raw, ids=raw.names.subset(kept).nodes)
         split = {part: np.flatnonzero(np.isin(kept.numpy(), ids)) for part, ids in split.items()}
     if options.feat_norm is not None:
         dense = graph.x @ torch.eye(graph.num_features) if isinstance(graph.x, CSR) else graph.x
@@ -196,13 +197,14 @@ def edge_facts(raw: RawArrays) -> dict[str, int]:
     loops = u == v
     u, v = u[~loops], v[~loops]
     keys = _distinct(u * raw.n + v)
-    both = _among(keys % max(raw.n, 1) * raw.n + keys // max(raw.n, 1), keys)
-    mutual = int(both.sum()) // 2
-    one_way = len(keys) - int(both.sum())
+    u, v = keys // max(raw.n, 1), keys % max(raw.n, 1)
+    # a pair that is listed both ways comes twice among unordered pairs
+    mutual = len(keys) - len(_distinct(np.minimum(u, v) * raw.n + np.maximum(u, v)))
+    one_way = len(keys) - 2 * mutual
     return {
         "listed": edges.shape[1],
         "self_loops": int(loops.sum()),
-        "duplicates": len(u) - len(keys),
+        "duplicates": edges.shape[1] - int(loops.sum()) - len(keys),
         "pairs": mutual + one_way,
         "one_way": one_way,
     }

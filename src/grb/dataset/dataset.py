@@ -7,25 +7,30 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from grb import _lazy
+from grb._paper_calls import PaperCalls
 from grb.catalogue import canonical
-from grb.dataset import cleaning, folder, raw_arrays, readers, registry, storage
+from grb.dataset import cleaning, raw_arrays, readers, registry, storage
 from grb.dataset.attributes import DatasetAttributes
 from grb.dataset.cleaning import CleaningOptions
+from grb.dataset.constructors import FromOthers
+from grb.dataset.original_names import OriginalNames
 from grb.dataset.raw_arrays import RawArrays
 from grb.dataset.registry import SOURCES, Level, check_difficulty
 from grb.dataset.splits import ByDegree, Scheme, Split, split_from_parts
+from grb.dataset.targets import Targets, select_targets
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
 
-class Dataset(DatasetAttributes):
+class Dataset(FromOthers, DatasetAttributes, metaclass=PaperCalls):
     """A graph with features, labels and a split, by name or from custom arrays.
 
     ``task`` says what is classified: nodes, or the graphs of a collection. A split names nodes, and in a collection graphs.
@@ -74,8 +79,10 @@ class Dataset(DatasetAttributes):
         task: Level = "node",
         scheme: Scheme | None = None,
         synthetic: bool = False,
+        names: OriginalNames | None = None,
     ) -> None:
         self.name = name
+        self.names = names or OriginalNames()
         self.title = title or name
         self.task = task
         self.scheme = scheme
@@ -136,43 +143,6 @@ class Dataset(DatasetAttributes):
         return cls._make(graph, split, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
 
     @classmethod
-    def from_pyg(
-        cls,
-        data: Any,
-        *,
-        name: str = "custom",
-        mode: str = "full",
-        feat_norm: str | None = None,
-        seed: int = 0,
-        own_split: bool = False,
-    ) -> Dataset:
-        """A torch_geometric ``Data``; ``own_split`` takes its train_mask, val_mask and test_mask instead of ours."""
-        graph, notes = convert.from_pyg(data, mode="canonicalise")
-        split = None
-        if own_split:
-            masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
-            if any(mask is None or mask.dim() != 1 for mask in masks):
-                raise DataError("own_split needs one-dimensional train_mask, val_mask and test_mask in the data")
-            split = dict(zip(("train", "val", "test"), masks, strict=True))
-        return cls._make(graph, split, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
-
-    @classmethod
-    def from_networkx(
-        cls,
-        source: Any,
-        features: Any = None,
-        labels: Any = None,
-        *,
-        name: str = "custom",
-        mode: str = "full",
-        feat_norm: str | None = None,
-        seed: int = 0,
-    ) -> Dataset:
-        """A networkx graph; features and labels from arguments or the node attributes ``x`` and ``y``."""
-        graph, notes = convert.from_networkx(source, features, labels, mode="canonicalise")
-        return cls._make(graph, None, notes, name=name, mode=mode, feat_norm=feat_norm, seed=seed)
-
-    @classmethod
     def from_npz(
         cls,
         directory: str | os.PathLike[str],
@@ -184,34 +154,6 @@ class Dataset(DatasetAttributes):
         """A directory in the layout of GRB: adj.npz (scipy CSR), features.npz, labels.npz (``data``) and index.npz."""
         raw = replace(storage.read_directory(directory), name=name or Path(directory).name)
         return cls.from_raw(raw, mode=mode, feat_norm=feat_norm)
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        name: str | None = None,
-        mode: str = "full",
-        header: bool | None = None,
-        dangling: Literal["refuse", "drop"] = "refuse",
-        leave_out: Sequence[str] = (),
-        **options: Any,
-    ) -> Dataset:
-        """Edge lists: a folder with edges.csv and nodes.csv (or labels.csv, features.csv, split.csv).
-
-        Args:
-            path: The folder, or the file of edges.
-            name: Name shown in tables; the folder's if not given.
-            mode: As in :class:`Dataset`.
-            header: Whether the files have headers; detected from their first lines if None.
-            dangling: Edges of nodes that no table has: ``refuse`` or ``drop``.
-            leave_out: Columns that are not features.
-            options: Those of :class:`~grb.dataset.CleaningOptions`, for instance ``components="largest"``; ``notes`` say
-                what was done.
-        """
-        raw = folder.from_csv(path, header=header, dangling=dangling, leave_out=leave_out)
-        raw = raw if name is None else replace(raw, name=name)
-        return cls.from_raw(cleaning.clean(raw, CleaningOptions(**options)).arrays).with_mode(mode)
 
     @classmethod
     def from_raw(
@@ -229,6 +171,7 @@ class Dataset(DatasetAttributes):
         task: Level = "graph" if graph.ptr is not None and len(raw.y) == graph.num_graphs else "node"
         dataset = cls.__new__(cls)
         more: dict[str, Any] = {"title": title, "task": task, "scheme": raw.scheme, "synthetic": synthetic}
+        more["names"] = raw.names
         dataset._set(raw.name, graph, split, notes, mode=mode, feat_norm=feat_norm, **more)
         return dataset
 
@@ -265,6 +208,7 @@ class Dataset(DatasetAttributes):
         mode: str,
         feat_norm: str | None,
         seed: int,
+        names: OriginalNames | None = None,
     ) -> Dataset:
         if graph.y is None:
             raise DataError("a dataset needs labels, but none were given")
@@ -274,7 +218,7 @@ class Dataset(DatasetAttributes):
         else:
             chosen = split_from_parts(split, graph.n)
         dataset = cls.__new__(cls)
-        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm)
+        dataset._set(name, graph, chosen, notes, mode=mode, feat_norm=feat_norm, names=names)
         return dataset
 
     def defender_view(self) -> View:
@@ -349,6 +293,19 @@ class Dataset(DatasetAttributes):
         other.__dict__["mode"] = check_difficulty(mode)
         return other
 
+    def with_targets(self, targets: Targets, mode: str | None = None) -> Dataset:
+        """The same dataset with some of its test nodes as the only ones that are attacked and scored.
+
+        Args:
+            targets: Ids, a boolean mask, ``class=NAME`` or a feature column, see :func:`~grb.dataset.targets.select_targets`.
+            mode: Difficulty to choose from; the dataset's own if None.
+        """
+        chosen = select_targets(self, targets, mode)
+        other = Dataset.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(split=Split(self.split.train, self.split.val, {"full": chosen}), mode="full", scheme=None)
+        return other
+
     def with_split(self, number: int) -> Dataset:
         """The same dataset with another of its splits: predefined ones in turn, folds, or a random one of that seed."""
         if self.scheme is None:
@@ -382,3 +339,13 @@ class Dataset(DatasetAttributes):
             f"Dataset({self.name!r}, mode={self.mode!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"features={self.num_features}, classes={self.num_classes}{kind})"
         )
+
+
+# of the papers' era: names that THUDM/grb has here
+__getattr__ = _lazy.attach(
+    __name__,
+    {
+        "CustomDataset": "grb.dataset.load",
+        **dict.fromkeys(("CogDLDataset", "OGBDataset", "feat_normalize", "splitting"), "grb.compat.datasets"),
+    },
+)[0]

@@ -74,6 +74,38 @@ def single(data: Any, name: str, *, predefined: bool) -> RawArrays:
     return RawArrays(name, int(data.num_nodes), edges, data.y, x=_array(data.x), splits=splits, notes=_dropped([data]))
 
 
+def own_splits(data: Any) -> list[dict[str, Array]]:
+    """The splits that masks of a ``Data`` give, one for every column; empty without masks.
+
+    ``val_mask`` may be missing; one of ``train_mask`` and ``test_mask`` alone is refused.
+    """
+    masks = {part: getattr(data, f"{part}_mask", None) for part in PARTS}
+    given = {part: torch.as_tensor(mask) for part, mask in masks.items() if mask is not None}
+    if not given:
+        return []
+    for part in ("train", "test"):
+        if part not in given:
+            named = ", ".join(f"{each}_mask" for each in given)
+            raise DataError(
+                f"the data has {named} and no {part}_mask; give train_mask and test_mask, or own_split=False to draw a split"
+            )
+    n = int(data.num_nodes)
+    for part, mask in given.items():
+        if mask.dtype != torch.bool or mask.dim() not in (1, 2) or len(mask) != n:
+            raise DataError(
+                f"{part}_mask has shape {list(mask.shape)} and dtype {mask.dtype}, but booleans [{n}] or [{n}, splits] are "
+                "needed"
+            )
+    if len(given) == len(PARTS):
+        return _masks(data)
+    columns = {part: mask if mask.dim() == 2 else mask.unsqueeze(1) for part, mask in given.items()}
+    count = max(mask.shape[1] for mask in columns.values())
+    return [
+        {part: mask.expand(-1, count)[:, i].nonzero().flatten().numpy() for part, mask in columns.items()}
+        for i in range(count)
+    ]
+
+
 def collection(items: Sequence[Any], name: str, task: str, splits: Sequence[Mapping[str, Array]] = ()) -> RawArrays:
     """Several graphs; ``task`` says whether nodes or graphs are classified."""
     sizes = np.array([int(item.num_nodes) for item in items])

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from grb.dataset.original_names import OriginalNames
 from grb.dataset.splits import Folds, Predefined, Random, Scheme, split_from_parts
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, Pattern, adjacency_from_edges
@@ -47,6 +48,7 @@ class RawArrays:
         ids: Names of the nodes, if they differ from their indices.
         notes: What reading has repaired and decided already.
         scheme: Source of numbered splits; None for the one split in ``splits``.
+        feature_names: Names of the feature columns, if they have any.
     """
 
     name: str
@@ -61,6 +63,13 @@ class RawArrays:
     ids: Sequence[str] | None = None
     notes: Sequence[str] = ()
     scheme: Scheme | None = None
+    feature_names: Sequence[str] | None = None
+
+    @property
+    def names(self) -> OriginalNames:
+        """Names of nodes, classes and features as the source has them."""
+        plain = self.ids is not None and all(name == str(index) for index, name in enumerate(self.ids))
+        return OriginalNames(None if plain else self.ids, self.classes, self.feature_names)
 
     @property
     def edge_index(self) -> Array:
@@ -124,8 +133,11 @@ def from_dataset(dataset: Dataset) -> RawArrays:
         graph.x if isinstance(graph.x, CSR) else graph.x.numpy(),
         None if graph.ptr is None else graph.ptr.diff().numpy(),
         [{part: ids.numpy() for part, ids in split.items()}],
-        notes=dataset.notes,
-        scheme=dataset.scheme,
+        dataset.names.classes,
+        dataset.names.nodes,
+        dataset.notes,
+        dataset.scheme,
+        dataset.names.features,
     )
 
 

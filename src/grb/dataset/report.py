@@ -12,6 +12,7 @@ from torch import Tensor
 from grb.dataset.cleaning import Cleaned, CleaningOptions, Problem, edge_facts, find_problems, missing_features
 from grb.dataset.dataset import Dataset
 from grb.dataset.raw_arrays import RawArrays
+from grb.dataset.suspicions import suspicions
 from grb.graph import CSR
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -187,6 +188,7 @@ def _warnings(facts: dict[str, Any], dataset: Dataset, cleaned: Cleaned) -> list
             warnings.append(f"no training node has class {', '.join(map(str, absent[:5]))}")
     if facts["constant_columns"] and dataset.num_features > 1:
         warnings.append(f"{facts['constant_columns']} of {dataset.num_features} features are the same for all nodes")
+    warnings += suspicions(dataset)
     low, high = facts["feature_range"]
     if high - low > WIDE:
         warnings.append(

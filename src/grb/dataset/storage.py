@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from grb import catalogue
 from grb.dataset import registry
+from grb.dataset.original_names import KINDS, OriginalNames
 from grb.dataset.raw_arrays import RawArrays, count_classes
 from grb.dataset.splits import split_from_parts
 from grb.errors import DataError
@@ -39,6 +41,7 @@ PARTS = {
     "hard": "index_test_hard",
     "full": "index_test",
 }
+NAMES = "names.npz"
 # a stage that nobody has touched for a day belongs to a process that was killed
 ABANDONED = 24 * 3600.0
 
@@ -64,7 +67,18 @@ def read_directory(directory: str | os.PathLike[str], *, features: bool = True) 
     x = None
     if features:
         x = check_features(read_npz(directory / "features.npz", required=["data"])["data"], adj.n)
-    return RawArrays(directory.resolve().name, adj.n, adj, labels, x=x, splits=[split], notes=notes)
+    raw = RawArrays(directory.resolve().name, adj.n, adj, labels, x=x, splits=[split], notes=notes)
+    return _named(raw, directory / NAMES) if (directory / NAMES).is_file() else raw
+
+
+def _named(raw: RawArrays, path: Path) -> RawArrays:
+    """With the names that the user's own files had."""
+    sizes = {"nodes": raw.n, "classes": count_classes(raw.y), "features": 0 if raw.x is None else raw.x.shape[1]}
+    stored = read_npz(path, required=[], allowed=KINDS)
+    if raw.x is None:
+        stored.pop("features", None)
+    names = OriginalNames.from_arrays(stored, sizes, path)
+    return replace(raw, ids=names.nodes, classes=names.classes, feature_names=names.features)
 
 
 def check_directory(name: str, directory: Path) -> None:
@@ -132,6 +146,8 @@ def save(dataset: Dataset, directory: str | os.PathLike[str]) -> Path:
         raise DataError(f"cannot write {final}: {error.strerror}; choose another path") from None
     try:
         write_directory(stage, graph, {PARTS[part]: ids.numpy() for part, ids in parts.items()})
+        if not dataset.names.is_empty:
+            write_npz(stage / NAMES, dataset.names.to_arrays())
         _publish(stage, final, force=False)
     except OSError as error:
         raise DataError(f"cannot write {final}: {error.strerror}; choose another path") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +19,7 @@ from grb.model.known import Known
 from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
+from grb.trainer.imbalance import class_weights, selection, weighted_loss
 
 
 class Defense(Protocol):
@@ -34,11 +37,13 @@ class Training:
         settings: Which model and how to train it.
         device: Device of the training.
         on_epoch: Called after each epoch, for progress.
+        weight_decay: Of Adam; none in GRB, 5e-4 in much of the literature.
     """
 
     settings: Settings
     device: str | torch.device = "cpu"
     on_epoch: Callable[[Epoch], None] | None = None
+    weight_decay: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """What a special training adds to the one loop."""
@@ -56,19 +61,35 @@ class Training:
             generator = torch.Generator(self.device).manual_seed(seed)
         self._check_task(model, view)
         train = fit if view.graph.ptr is None else fit_graphs
-        result = train(
-            model,
-            view.to(self.device),
-            optimizer=_adam(model, self.settings.lr),
-            epochs=self.settings.epochs,
-            patience=self.settings.patience,
-            generator=generator,
-            on_epoch=self.on_epoch,
-            **self.options(),
-        )
+        with _seeded(model, seed):
+            result = train(
+                model,
+                view.to(self.device),
+                optimizer=_adam(model, self.settings.lr, self.weight_decay),
+                epochs=self.settings.epochs,
+                patience=self.settings.patience,
+                generator=generator,
+                on_epoch=self.on_epoch,
+                **self._objective(view),
+                **self.options(),
+            )
         if isinstance(model, GraphModel):
             model.trained_as = self.settings.model
         return model, result
+
+    def _objective(self, view: View) -> dict[str, Any]:
+        """Another loss and another choice of the best epoch, if the settings ask for them."""
+        weights, metric = self.settings.class_weights, self.settings.metric
+        if weights is None and metric is None:
+            return {}
+        if view.graph.ptr is not None:
+            raise DataError("class_weights and metric are for models of nodes, but the dataset has graphs to classify")
+        found: dict[str, Any] = {}
+        if weights is not None:
+            found["loss"] = weighted_loss(class_weights(weights, view.labels[view.train], view.num_classes))
+        if metric is not None:
+            found["metric"] = selection(metric)
+        return found
 
     def _check_task(self, model: nn.Module, view: View) -> None:
         name, graphs = self.settings.model, view.graph.ptr is not None
@@ -85,7 +106,20 @@ class Training:
             raise DataError(f"model '{name}' classifies {own}, but the dataset has {wanted} to classify; {advice}")
 
 
-def _adam(model: nn.Module, lr: float) -> torch.optim.Optimizer:
+@contextmanager
+def _seeded(model: nn.Module, seed: int) -> Iterator[None]:
+    """Modules of others draw their dropout from torch's global generator: seeded here, and as it was afterwards."""
+    if isinstance(model, GraphModel):
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _adam(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
     if not lr > 0:
         raise DataError(f"the learning rate is {lr}, but must be positive")
-    return torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+    if not 0 <= weight_decay < math.inf:
+        raise DataError(f"weight_decay is {weight_decay}, but a finite number of at least 0 is needed")
+    return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay, fused=True)

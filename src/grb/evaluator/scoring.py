@@ -91,7 +91,7 @@ def score(
     _check_classes(chosen.values(), dataset)
     targets = {name: dataset.test_ids(name) for name in _difficulties(dataset, difficulties)}
     if after is None:
-        after = predict_checked(_checked_model(model), _changed_graph(dataset, edit, graph), dataset)
+        after = predict_checked(checked_model(model), changed_graph(dataset, edit, graph), dataset)
     y = _known(dataset.labels)
     values = {
         name: {
@@ -195,7 +195,8 @@ def _inputs(graph: Graph) -> list[Tensor]:
     return [] if values is None else [values]
 
 
-def _checked_model(model: nn.Module | None) -> nn.Module:
+def checked_model(model: nn.Module | None) -> nn.Module:
+    """The model; anything that is no module is refused."""
     if not isinstance(model, nn.Module):
         raise DataError(
             f"model is a {type(model).__name__}, but a trained model is needed; grb.load_model reads a file"
@@ -203,7 +204,8 @@ def _checked_model(model: nn.Module | None) -> nn.Module:
     return model
 
 
-def _changed_graph(dataset: Dataset, edit: Edit, graph: Graph | None) -> Graph:
+def changed_graph(dataset: Dataset, edit: Edit, graph: Graph | None = None) -> Graph:
+    """The dataset's graph under an edit or an attack's result, or the graph that is given instead."""
     if graph is not None:
         if edit is not None:
             raise DataError("edit and graph were both given; give the edit, or the graph that it leads to")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from grb.errors import DataError
+from grb.graph import edit_export
 from grb.graph.edit_arrays import read_meta, read_pairs, read_rows
 from grb.graph.files import read_npz, write_npz
 from grb.graph.graph import Graph, in_blocks
@@ -192,6 +193,14 @@ class GraphEdit:
             "meta": np.frombuffer(text.encode(), dtype=np.uint8),
         }
         return write_npz(path, arrays)
+
+    def to_csv(self, path: str | os.PathLike[str], names: Any = None) -> Path:
+        """Write a row per change; ``names`` (``dataset.names``) gives nodes and columns the ids of the user's files."""
+        return edit_export.to_csv(self, path, getattr(names, "nodes", None), getattr(names, "features", None))
+
+    def to_networkx(self, names: Any = None) -> Any:
+        """The changed edges as a networkx graph with ``change`` on edges and ``injected`` on nodes."""
+        return edit_export.to_networkx(self, getattr(names, "nodes", None))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> GraphEdit:

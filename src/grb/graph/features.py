@@ -1,4 +1,4 @@
-r"""Feature normalisations with their inverses; one mean and one deviation over all entries, as in the GRB paper.
+r"""Feature normalisations with their inverses: ``standardise`` by column, the others over all entries as in the GRB paper.
 
 >>> scale = FeatureScale.fit("arctan", torch.tensor([[0.0, 2.0], [4.0, 2.0]]))
 >>> bool(torch.allclose(scale.invert(scale.apply(torch.tensor([[3.0]]))), torch.tensor([[3.0]])))
@@ -33,17 +33,19 @@ class FeatureScale:
     r"""A bijective map of features, entry by entry.
 
     With :math:`z = (x - \mu) / \sigma` over all entries of all nodes: ``arctan`` is
-    :math:`\frac{2}{\pi}\arctan z` (the GRB papers' choice, into :math:`(-1, 1)`), ``tanh`` is :math:`\tanh z`,
-    ``standardise`` is :math:`z`, ``linear`` maps :math:`[\min, \max]` onto
-    :math:`[-1, 1]`, ``none`` changes nothing. Constant features have :math:`\sigma := 1`.
+    :math:`\frac{2}{\pi}\arctan z` (the GRB papers' choice, into :math:`(-1, 1)`), ``tanh`` is :math:`\tanh z`, ``linear``
+    maps :math:`[\min, \max]` onto :math:`[-1, 1]`, ``none`` changes nothing. ``standardise`` is :math:`z` with the mean and
+    deviation of every column, so that columns of different units count alike. Constant features have :math:`\sigma := 1`.
+
+    Differs from THUDM/grb: its ``standardize`` has one mean and one deviation for all columns.
 
     The inverse lets an attacker turn normalised features back into raw ones; where float32 has rounded a value to
     exactly :math:`\pm 1` the nearest invertible value is used.
     """
 
     kind: Kind
-    centre: float = 0.0
-    spread: float = 1.0
+    centre: float | Tensor = 0.0
+    spread: float | Tensor = 1.0
 
     @classmethod
     def fit(cls, kind: str | None, x: Tensor) -> FeatureScale:
@@ -60,6 +62,11 @@ class FeatureScale:
             low, high = float(x.min()), float(x.max())
             return cls(chosen, (low + high) / 2, (high - low) / 2 or 1.0)
         wide = x.double()
+        if chosen == "standardise":
+            spread = wide.std(dim=0, correction=0)
+            # a deviation that is rounding alone would blow the rounding up
+            flat = spread <= (1e-7 * wide.abs().amax(dim=0)).clamp(min=torch.finfo(torch.float32).tiny)
+            return cls(chosen, wide.mean(dim=0).to(x.dtype), torch.where(flat, 1.0, spread).to(x.dtype))
         return cls(chosen, float(wide.mean()), float(wide.std(correction=0)) or 1.0)
 
     def apply(self, x: Tensor) -> Tensor:

@@ -81,7 +81,10 @@ def check_features(x: Any, n: int) -> Tensor:
     array = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
-        raise DataError(f"feature {column} of node {row} is {array[row, column]}, but must be finite")
+        raise DataError(
+            f"feature {column} of node {row} is {array[row, column]}, but must be finite; replace it, or clean with "
+            "missing='mean'"
+        )
     return torch.from_numpy(array.copy() if array.base is not None or array is x else array)
 
 

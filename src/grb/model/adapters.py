@@ -18,10 +18,12 @@ from grb.model.counted import Counting, reweighted, tried
 
 log = logging.getLogger(__name__)
 
-Style = Literal["pyg", "adj", "dgl", "cogdl"]
+Style = Literal["pyg", "data", "adj", "dgl", "cogdl"]
 Weights = Literal["presence", "own"]
 # what a layer keeps of the last graph it saw; on an edited one that would be wrong
 _CACHES = ("_cached_edge_index", "_cached_adj_t", "_cached_x", "_cached_h")
+# styles whose graph carries the weights, so that no argument shows whether the module uses them
+_CARRYING = ("cogdl", "data")
 _WEIGHTS = ("edge_weight", "edge_weights", "eweight", "weights", "weight")
 
 
@@ -39,12 +41,12 @@ def wrap(
 
     Args:
         module: A trained ``nn.Module``. It stays the same object, so training it further also trains the wrapped one.
-        style: How its ``forward`` wants a graph: ``pyg`` (``x, edge_index`` and, if it takes one, ``edge_weight``), ``adj``
-            (``x`` and the adjacency as a sparse tensor), ``dgl`` (``graph, x``) or ``cogdl`` (``graph``). Guessed from the
-            names of its arguments if not given.
+        style: How its ``forward`` wants a graph: ``pyg`` (``x, edge_index`` and, if it takes one, ``edge_weight``), ``data``
+            (one ``torch_geometric.data.Data``), ``adj`` (``x`` and the adjacency as a sparse tensor), ``dgl`` (``graph, x``)
+            or ``cogdl`` (``graph``). Guessed from the names of its arguments if not given.
         edge_weight: Name of the argument that takes a weight per edge, or False if it takes none; looked for if not given.
-            Attacks that follow gradients of edges need it. A CogDL graph carries its weights, so that there is no name to
-            give; whether the module uses them is seen when gradients are asked for.
+            Attacks that follow gradients of edges need it. A CogDL graph and a ``Data`` carry their weights, so that there is
+            no name to give; whether the module uses them is seen when gradients are asked for.
         call: Called instead of ``module.forward``, with the same arguments.
         self_loops: Add a self-loop of weight one to every node, for a module that was trained on such graphs and does not
             add them itself: most of DGL and CogDL (``dgl.add_self_loop``, ``graph.add_remaining_self_loops``).
@@ -76,7 +78,7 @@ def wrap(
             "weights", str(weights), get_args(Weights), advice=f"Allowed: {', '.join(get_args(Weights))}."
         )
     weight = _weight_name(module, names, edge_weight)
-    if style == "cogdl" and edge_weight is not False:
+    if style in _CARRYING and edge_weight is not False:
         weight = "edge_weight"
     if pools and (style != "pyg" or "batch" not in arguments):
         raise DataError(
@@ -167,7 +169,7 @@ class Wrapped(nn.Module):
                 self._counting = self._tried(features)
             op = replace(op, values=reweighted(self._counting, *op.entries))
         logits = self._run(features, op, ptr)
-        if self.style == "cogdl" and values.requires_grad and torch.is_grad_enabled() and not self._follows:
+        if self.style in _CARRYING and values.requires_grad and torch.is_grad_enabled() and not self._follows:
             if not _depends(logits, values):
                 raise DataError(self._unweighted())
             self._follows = True
@@ -180,24 +182,26 @@ class Wrapped(nn.Module):
         return self._made_dense[1]
 
     def _made(self, rows: Tensor, columns: Tensor, values: Tensor | None, n: int) -> Prepared:
-        if self.style == "pyg":
+        if self.style in ("pyg", "data"):
             return Prepared(rows, columns, values, n, torch.stack([rows, columns]))
         if self.style == "dgl":
-            from grb.model.dgl import graph_of
+            from grb.model.bridges import dgl_graph
 
-            return Prepared(rows, columns, values, n, graph_of(rows, columns, n))
+            return Prepared(rows, columns, values, n, dgl_graph(rows, columns, n))
         return Prepared(rows, columns, values, n, None)
 
     def _run(self, features: Tensor, op: Prepared, ptr: Tensor | None = None) -> Tensor:
         run = self.call or self.module
         if self.style == "cogdl":
-            from grb.model.cogdl import graph_of
+            from grb.model.bridges import cogdl_graph
 
             if op.values is not None and op.values.requires_grad and not features.requires_grad:
                 # its fast product has no gradients of weights, and is used unless the features have some
                 features = features.detach().requires_grad_(torch.is_grad_enabled())
             # a new graph for every pass, because CogDL normalises its weights in place
-            return _logits(run(graph_of(op.rows, op.columns, op.values, features)))
+            return _logits(run(cogdl_graph(op.rows, op.columns, op.values, features)))
+        if self.style == "data":
+            return _logits(run(_data(features, op)))
         more = {self.edge_weight: op.values} if self.edge_weight is not None and op.values is not None else {}
         if self.batch:  # it insists on hearing of which graph a node is, even if there is one only
             bounds = torch.tensor([0, len(features)]) if ptr is None else ptr
@@ -272,6 +276,17 @@ def _with_loops(rows: Tensor, columns: Tensor, values: Tensor | None, n: int) ->
     return torch.cat([rows, nodes])[order], torch.cat([columns, nodes])[order], values
 
 
+def _data(features: Tensor, op: Prepared) -> Any:
+    """A new ``Data`` for every pass: a module may write into it."""
+    from torch_geometric.data import Data
+
+    data = Data(x=features, edge_index=op.graph, num_nodes=op.n)
+    if op.values is not None:
+        data.edge_weight = op.values
+    data.batch = torch.zeros(op.n, dtype=torch.int64, device=features.device)
+    return data
+
+
 def _depends(logits: Tensor, values: Tensor) -> bool:
     """Whether a gradient of the logits comes through to the weights."""
     if not logits.requires_grad:
@@ -299,8 +314,15 @@ def _guess(module: nn.Module, names: list[str]) -> Style:
     homes = {cls.__module__.partition(".")[0] for cls in type(module).__mro__}
     if "cogdl" in homes:
         return "cogdl"
+    if any(name.endswith("_dict") for name in names) or "hetero" in type(module).__name__.lower():
+        raise DataError(
+            f"forward({', '.join(names)}) of {type(module).__name__} takes nodes of several types, but grb's graphs have one; "
+            "turn the data into one type first (HeteroData.to_homogeneous()), or wrap a module that does"
+        )
     if "edge_index" in names:
         return "pyg"
+    if names and names[0] in ("data", "batch", "pyg_data", "inputs", "sample") and "x" not in names:
+        return "data"
     if names and names[0] in ("g", "graph", "blocks", "mfgs"):
         return "dgl"
     if any(name in names for name in ("adj", "adj_t", "adjacency")) and len(names) >= 2:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from grb._paper_calls import PaperCalls, paper_attribute, prepare_paper_module
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.layers import Dropout
@@ -68,7 +69,7 @@ class Pool(Rows):
 Stage = Rows | Propagate | Mix
 
 
-class GraphModel(nn.Module):
+class GraphModel(nn.Module, metaclass=PaperCalls):
     """Base of our models: remembers how it was made, so that a checkpoint can rebuild it.
 
     A subclass sets ``name`` (its catalogue name) and ``params`` (its constructor's arguments as JSON values).
@@ -96,6 +97,12 @@ class GraphModel(nn.Module):
     def relaxations(self) -> dict[str, nn.Module]:
         """Smoother or simplified versions of the model by name, for an attacker's gradients alone; see :func:`relaxations`."""
         return {}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return paper_attribute(self, name)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw new weights; without a generator torch's global one is used, as usual in torch."""
@@ -331,6 +338,8 @@ def check_task(model: nn.Module, dataset: Dataset) -> None:
 def prepare(model: nn.Module, adj: Adjacency) -> Any:
     """The model's own view of a graph's edges; a module that has none is refused with advice."""
     method = getattr(model, "prepare", None)
+    if method is None and hasattr(model, "adj_norm_func"):
+        return prepare_paper_module(model, adj)
     if method is None:
         raise DataError(
             f"a {type(model).__name__} has no prepare(adj); a module of torch_geometric, DGL or CogDL becomes a model by "

@@ -12,11 +12,13 @@ import torch
 from torch import nn
 
 from grb.catalogue import preset, resolve
-from grb.errors import DataError
+from grb.errors import DataError, nearest
 from grb.names import ModelName
 
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
+# arguments of a training that are not the model's
+TRAINING = ("lr", "epochs", "patience", "class_weights", "metric")
 # these are not in the tables and get the settings of GCN; the graph-free baseline with one hidden layer (with three it
 # overfits: 54 instead of 64 per cent on grb-cora)
 BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln", "egnnguard": "gcn", "egnnguard+ln": "gcn+ln"}
@@ -24,13 +26,25 @@ BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln", "egnnguard": "gcn", "egnnguard+ln"
 
 @dataclass(frozen=True)
 class Settings:
-    """How to make and train one model on one dataset."""
+    """How to make and train one model on one dataset.
+
+    Args:
+        model: Name of the model.
+        params: Arguments of its constructor.
+        lr: Learning rate of Adam.
+        epochs: Maximum number of epochs.
+        patience: Epochs without a better validation score before stopping.
+        class_weights: ``balanced``, or one weight per class in the loss; None for equal ones.
+        metric: Metric that chooses the best epoch; None for accuracy.
+    """
 
     model: str
     params: dict[str, Any] = field(default_factory=dict)
     lr: float = 0.01
     epochs: int = 2000
     patience: int = 200
+    class_weights: Any = None
+    metric: Any = None
 
     def __post_init__(self) -> None:
         lr: Any = self.lr  # a recipe may hold anything
@@ -47,9 +61,9 @@ class Settings:
         return ModelName.parse(self.model).adversarial
 
     def override(self, **changes: Any) -> Settings:
-        """With other values for lr, epochs and patience (None keeps ours); all else goes to the model."""
-        known = {key: changes.pop(key) for key in ("lr", "epochs", "patience") if changes.get(key) is not None}
-        for key in ("lr", "epochs", "patience"):
+        """With other values for the training (None keeps ours); all else goes to the model."""
+        known = {key: changes.pop(key) for key in TRAINING if changes.get(key) is not None}
+        for key in TRAINING:
             changes.pop(key, None)
         return replace(self, **known, params={**self.params, **changes})
 
@@ -86,13 +100,35 @@ def build(chosen: Settings, in_features: int, out_features: int, generator: torc
     try:
         # layers draw default weights before the generator's; that must not move the global random state
         with torch.random.fork_rng(devices=[], enabled=generator is not None):
-            model: nn.Module = maker(in_features, out_features, **chosen.params, generator=generator)
+            model: nn.Module = _made(maker, in_features, out_features, chosen.params, generator)
     except TypeError as error:
         accepted = [key for key in inspect.signature(maker).parameters if key != "generator"]
         unknown = sorted(set(chosen.params) - set(accepted))
         if not unknown:
             raise DataError(f"model '{chosen.model}' does not take these parameters: {error}") from None
+        near = nearest(unknown[0], [*accepted, *TRAINING])
+        hint = f" did you mean '{near}'?" if near else ""
+        own = [key for key in accepted if key not in ("in_features", "out_features")]
         raise DataError(
-            f"model '{chosen.model}' does not take '{unknown[0]}'; it takes {', '.join(accepted)}"
+            f"model '{chosen.model}' does not take '{unknown[0]}';{hint} It takes {', '.join([*TRAINING, *own])}"
         ) from None
+    return model
+
+
+def _made(
+    maker: Any, in_features: int, out_features: int, params: dict[str, Any], generator: torch.Generator | None
+) -> nn.Module:
+    """The model; a module of others that takes no generator draws from torch's global one, and is wrapped."""
+    given = inspect.signature(maker).parameters
+    takes = "generator" in given or any(each.kind is inspect.Parameter.VAR_KEYWORD for each in given.values())
+    if takes:
+        model = maker(in_features, out_features, **params, generator=generator)
+    else:
+        if generator is not None:
+            torch.manual_seed(generator.initial_seed() % 2**63)
+        model = maker(in_features, out_features, **params)
+    if isinstance(model, nn.Module) and not hasattr(model, "prepare"):
+        from grb.model.adapters import wrap
+
+        return wrap(model)
     return model

@@ -93,6 +93,7 @@ class AttackOutcome:
     trials: tuple[Mapping[str, Any], ...] = ()
     envelope: str = ""
     card: Mapping[str, Any] | None = None
+    queries: Count | None = None
 
 
 def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record:
@@ -157,7 +158,11 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
         card_from(record.result["card"])
     if kind == "fit":
         return serial.from_dict(FitResult, record.result, "the result of a fit")
-    return serial.from_dict(AttackOutcome, record.result, "the result of an attack")
+    outcome = serial.from_dict(AttackOutcome, record.result, "the result of an attack")
+    allowed = record.job.extra.get("threat", {}).get("queries")
+    if outcome.queries is not None and (not isinstance(allowed, int) or outcome.queries > allowed):
+        raise DataError(f"its attack asked {outcome.queries} times, but its threat model allows {allowed or 0} queries")
+    return outcome
 
 
 def check_job(job: Job) -> None:

@@ -112,7 +112,8 @@ def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = 
         return None
     record = read(job.data.edits[-1])
     source = record.job.inputs.get("surrogate")
-    knowledge: Knowledge = "white-box" if source == victim.key else "transfer"
+    own = record.job.extra["knowledge"] == "query"
+    knowledge: Knowledge = ("query" if own else "white-box") if source == victim.key else "transfer"
     result, threat = record.result, dict(record.job.extra["threat"])
     return AttackInfo(
         method_info(record),
@@ -129,6 +130,7 @@ def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = 
         "" if dataset is None else _preset(threat, dataset, record.job),
         dict(result.get("passes") or {}),
         tuple(result.get("trials", ())) if knowledge == "white-box" else (),
+        result.get("queries"),
     )
 
 

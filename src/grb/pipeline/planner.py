@@ -246,15 +246,16 @@ class Planner:
         }
 
     def white_box(self, victims: Victims) -> Iterator[PlannedScore]:
-        """Every victim under edits that were made with its own gradients."""
+        """Every victim under edits that were made with its own gradients, or by asking it where the limits have queries."""
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
             for spec in map(_attack, self.recipe.white_box):
                 for (defense, _), victim in victims.items():
                     for mode in self.modes:
                         for limit, threat in self.limits[mode]:
-                            edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
-                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} (white-box)")
-                            yield PlannedScore(key, (repeat, spec.label, "white-box", key), limit)
+                            knowledge = "white-box" if threat.queries is None else "query"
+                            edit = self.attack(spec, victim, mode, threat, repeat, knowledge)
+                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} ({knowledge})")
+                            yield PlannedScore(key, (repeat, spec.label, knowledge, key), limit)
 
     def worst_case(self, victims: Victims) -> Iterator[PlannedScore]:
         """Every victim under the ensemble's edits of itself and of the other victims of the same number.

@@ -399,6 +399,7 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
             "notes": list(attack.notes),
             "passes": dict(attack.passes),
             **({"trials": [dict(trial) for trial in attack.trials]} if attack.trials else {}),
+            **({} if attack.queries is None else {"queries": attack.queries}),
         }
         through = sorted({str(trial["relaxation"]) for trial in attack.trials if trial.get("relaxation")})
         if through:

@@ -26,6 +26,7 @@ from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.entries import entries
 from grb.errors import DataError, IntegrityError
+from grb.evaluator.baseline import check_majority
 from grb.evaluator.blind import Decisions, Question, check_answers, check_new_process
 from grb.evaluator.certified import CertifiedOutcome, outcome_of
 from grb.evaluator.measurement import pack_bits
@@ -169,7 +170,13 @@ class Worker:
             },
         }
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
-        return result, {"weights": self.store.take(lambda path: save_model(model, path, **meta), ".safetensors")}
+        how: dict[str, Any] = {}
+        if (
+            not isinstance(model, GraphModel) and name.has_import_path
+        ):  # wrapped: made again by the function that was named
+            sizes = {"in_features": dataset.num_features, "out_features": dataset.num_classes}
+            how = {"module": name.base, "params": {**sizes, **settings.params}}
+        return result, {"weights": self.store.take(lambda path: save_model(model, path, **how, **meta), ".safetensors")}
 
     def _training_view(self, job: Job, dataset: Dataset) -> View:
         """What the defender sees: the clean graph, or under poisoning the attacked one."""
@@ -210,6 +217,8 @@ class Worker:
             "notes": list(done.notes),
             "passes": {"forward": done.passes.forward, "backward": done.passes.backward},
         }
+        if done.queries is not None:
+            result["queries"] = done.queries
         if done.envelope is not None:
             result["trials"] = [trial.to_dict() for trial in done.trials]
             result["envelope"] = pack_bits(done.envelope)
@@ -235,6 +244,8 @@ class Worker:
         own = None if job.data.chain else _kept(asked, after, model)
         clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
         flags = self._check(key, model, dataset, asked, after, generator, None if own else (clean[0], clean[2]))
+        if own is not None and dataset.mode in dataset.split.test:
+            flags += check_majority(after, dataset, dataset.test_ids(dataset.mode), dataset.mode)
         found = score(
             model,
             dataset,

@@ -17,34 +17,59 @@ from grb._version import __version__
 from grb.atomic import write_atomic
 from grb.catalogue import canonical, resolve
 from grb.errors import DataError
+from grb.model.adapters import wrap
 from grb.model.base import GraphModel
 
 FORMAT = 1
 
 
-def save_model(model: nn.Module, path: str | os.PathLike[str], **meta: Any) -> Path:
-    """Write a model of ours: whole or not at all.
+def save_model(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    *,
+    module: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    **meta: Any,
+) -> Path:
+    """Write a model: whole or not at all.
 
     Args:
-        model: A catalogued model (it knows its name and parameters).
+        model: A catalogued model (it knows its name and parameters), or any other with ``module``.
         path: The file, by habit ``*.safetensors``.
+        module: ``package.module:function`` that makes a model of others, such as one wrapped by :func:`grb.wrap`; a file names
+            it, but only :func:`load_model` with the same name in ``trusted`` imports it.
+        params: Its arguments as JSON values.
         meta: Plain values kept beside it (dataset, seed, score, ...).
     """
-    from safetensors.torch import save
-
+    if module is not None:
+        if ":" not in module:
+            raise DataError(f"module is '{module}', but package.module:function is needed, which makes the model")
+        return _save(model, path, module, dict(params or {}), meta)
     if not isinstance(model, GraphModel):
-        raise DataError(f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved")
+        raise DataError(
+            f"a {type(model).__name__} cannot be rebuilt from a file; only grb's own models can be saved whole, of others "
+            "grb.trainer.save_weights(module, path) writes the weights, and `grb audit package.module:function --weights FILE` "
+            "uses them"
+        )
     if ":" not in model.name:
         canonical("model", model.name)  # what has no name cannot be loaded again
+    return _save(model, path, model.name, dict(model.params), meta)
+
+
+def _save(
+    model: nn.Module, path: str | os.PathLike[str], name: str, params: dict[str, Any], meta: Mapping[str, Any]
+) -> Path:
+    from safetensors.torch import save
+
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     spec: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
-        "model": model.name,
-        "params": dict(model.params),
-        "meta": meta,
+        "model": name,
+        "params": params,
+        "meta": dict(meta),
     }
-    if model.trained_as is not None:
+    if getattr(model, "trained_as", None) is not None:
         spec["trained_as"] = model.trained_as
     text = json.dumps(spec, sort_keys=True, allow_nan=False)
     data = save(tensors, metadata={"grb": text})
@@ -95,6 +120,37 @@ def load_model_with_meta(
     return model.eval(), spec["meta"]
 
 
+def save_weights(module: nn.Module, path: str | os.PathLike[str]) -> Path:
+    """Write the weights of any module as safetensors, whole or not at all; the code that makes it is not in the file."""
+    from safetensors.torch import save
+
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in module.state_dict().items()}
+    return write_atomic(path, save(tensors))
+
+
+def load_weights(module: nn.Module, path: str | os.PathLike[str]) -> None:
+    """Give a module the weights of a safetensors file; names, shapes and NaN are checked, a pickle is never read."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"no file of weights {path}; safetensors.torch.save_file(module.state_dict(), path) writes one")
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise DataError(
+            f"{path} is not a safetensors file ({str(error)[:100]}); pickled weights (.pt, .pth) are never loaded: write them "
+            "again with safetensors.torch.save_file(module.state_dict(), path)"
+        ) from None
+    found = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    _check_shapes(path, found, {name: list(tensor.shape) for name, tensor in module.state_dict().items()})
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise DataError(f"weight '{name}' of {path} holds NaN or infinite values")
+    module.load_state_dict(tensors)
+
+
 def _read_spec(path: Path, metadata: dict[str, str] | None, trusted: str | None) -> dict[str, Any]:
     try:
         spec = json.loads((metadata or {})["grb"])
@@ -130,6 +186,9 @@ def _rebuild(path: Path, spec: dict[str, Any], shapes: Mapping[str, list[int]]) 
     try:
         with torch.device("meta"):
             model: GraphModel = maker(**spec["params"])
+        if not isinstance(model, GraphModel):  # buffers of others that are not stored must hold their values
+            model = maker(**spec["params"])
+            model = model if hasattr(model, "prepare") else wrap(model)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{path} has parameters that model '{spec['model']}' does not take ({str(error)[:100]})"

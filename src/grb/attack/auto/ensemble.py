@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from grb.attack.auto.member import LEVELS, Member
-from grb.attack.base import AttackContext, Trial
+from grb.attack.base import AttackContext, Trial, project
 from grb.attack.losses import margin
 from grb.attack.passes import count_passes
 from grb.errors import DataError, GRBError
@@ -214,7 +214,7 @@ class _Race:
         member, best = entrant.member, self.best.edit
         resumes = level == LEVELS - 1 and member.resume is not None and bool(best.num_new)
         attack = member.resume(best) if resumes and member.resume is not None else member.build(level)
-        return attack(quiet, generator=torch.Generator().manual_seed(seed))
+        return project(self.context, attack(quiet, generator=torch.Generator().manual_seed(seed)))
 
     @staticmethod
     def _survivors(count: int, level: int) -> int:

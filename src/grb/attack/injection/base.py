@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
+from grb._paper_calls import PaperCalls, paper_calls
+from grb.attack.base import Attack, AttackContext, context_from_arrays, is_mask, run_attack
 from grb.attack.features import FeatureRule, Objective
 from grb.attack.incremental import Forward, Rewired
 from grb.attack.injection.edges import EdgeRule, TargetState
@@ -67,7 +68,20 @@ class InjectionProblem:
         term = None
         if homophily_weight:
             term = homophily(homophily_weight, self.context.graph.apply(wired), wired.num_new)
-        return Objective(self.forward(wired), self.labels, loss, self.context.report, term)
+        return Objective(self._allowed(self.forward(wired)), self.labels, loss, self.context.report, term)
+
+    def _allowed(self, forward: Forward) -> Forward:
+        """Features as the constraints leave them, with the gradients of those before: a straight-through projection."""
+        constraints = self.context.injection.constraints
+        if constraints is None:
+            return forward
+        graph = self.context.graph
+
+        def projected(features: Tensor) -> Tensor:
+            moved = constraints.project_rows(features.detach(), graph)
+            return forward(features + (moved - features).detach())
+
+        return projected
 
     def wiring(self, pairs: Tensor, first: int, count: int) -> Wiring:
         """What a start sees of ``count`` new nodes from number ``first`` on."""
@@ -161,7 +175,7 @@ def wire_only(context: AttackContext, edges: EdgeRule, generator: torch.Generato
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(metaclass=PaperCalls):
     """The paper's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
@@ -187,6 +201,7 @@ class Limits:
             raise DataError("attack() needs n_inject_max, n_edge_max, feat_lim_min and feat_lim_max in the constructor")
         return Injection(self.n_inject_max, self.n_edge_max, (self.feat_lim_min, self.feat_lim_max))
 
+    @paper_calls(is_mask)
     def attack(
         self,
         model: nn.Module | None,

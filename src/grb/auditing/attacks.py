@@ -1,0 +1,162 @@
+"""Which attacks an audit runs, and the strongest edit of them by the metric that counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from torch import Tensor, nn
+
+from grb.attack.auto.ensemble import GraphAutoAttack, members
+from grb.attack.base import Attack, AttackContext, Knowledge, run_attack
+from grb.attack.build import build_attack
+from grb.auditing.bridges import Bridges
+from grb.auditing.curve import value_of
+from grb.dataset import Dataset
+from grb.errors import DataError, GRBError
+from grb.graph import GraphEdit
+from grb.metric import Metric
+from grb.model.base import predict
+from grb.threat import Injection, Modification, Threat
+
+Effort = Literal["quick", "standard", "thorough"]
+UNITS = {"injection": "injected nodes", "modification": "changed edges"}
+# beyond this many nodes quick audits leave the attacks out that look at many pairs of nodes
+LARGE = 20_000
+# members of the ensemble that quick audits run as probes: gradients, and where graphs are small also exact outcomes
+PROBES = {
+    "small": ("classes-real", "classes-noise-apgd", "fga-masked", "local-search-mixed", "random-search"),
+    "large": ("classes-real", "pr-bcd"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The strongest edit of a budget.
+
+    Args:
+        edit: What it changes.
+        value: The metric under it.
+        attack: Name of the attack that found it.
+        logits: What the model says under it of all original nodes, [n, classes].
+        trials: Every attempt: name, value or reason, CPU seconds.
+    """
+
+    edit: GraphEdit
+    value: float
+    attack: str
+    logits: Tensor
+    trials: tuple[dict[str, Any], ...]
+
+
+def candidates(scenario: str, effort: str, context: AttackContext, *, black_box: bool) -> list[tuple[str, Attack]]:
+    """Attacks by name: the standard ensemble, or a few of its members as cheap probes."""
+    if effort not in get_args(Effort):
+        raise DataError(f"effort is '{effort}', but {', '.join(get_args(Effort))} are known")
+    named = members(context)
+    random = build_attack("rnd" if scenario == "injection" else "dice", "")
+    bridges: list[tuple[str, Attack]] = [("bridges", Bridges())] if scenario == "modification" else []
+    if black_box:
+        level = {"quick": 0, "standard": 1, "thorough": 2}[effort]
+        free = [(each.name, each.build(level)) for each in named if each.gradient_free]
+        return [*free, *bridges, ("random", random)]
+    if effort == "quick":
+        wanted = PROBES["large" if context.graph.n > LARGE else "small"]
+        chosen = [(each.name, each.build(0)) for each in named if each.name in wanted]
+        return [*chosen, *bridges, ("random", random)]
+    found: list[tuple[str, Attack]] = [("auto", GraphAutoAttack()), *bridges, ("random", random)]
+    if effort == "thorough":
+        found += [(f"{each.name}, deep", each.build(2)) for each in named]
+    return found
+
+
+def with_budget(threat: Threat, budget: int) -> Threat:
+    """The same threat model with another number of injected nodes or changed edges."""
+    if isinstance(threat, Injection):
+        return replace(threat, nodes=budget)
+    return replace(threat, edges=budget, edge_ratio=None)
+
+
+def strongest(
+    attacks: Sequence[tuple[str, Attack]],
+    dataset: Dataset,
+    model: nn.Module,
+    threat: Threat,
+    metric: Metric,
+    *,
+    seed: int,
+    victim: nn.Module | None = None,
+    pool: Sequence[GraphEdit] = (),
+) -> Found:
+    """Run attacks within a threat model and keep the edit under which the metric is lowest.
+
+    Args:
+        attacks: Attacks by name.
+        dataset: Its test nodes are the targets; the evaluator's worst case aims at their true labels.
+        model: Whose gradients or answers are used.
+        threat: What is allowed.
+        metric: What counts, higher is better.
+        seed: Random seed.
+        victim: Who is judged if that is another model: a transfer.
+        pool: Edits of smaller budgets, which are allowed within this one.
+    """
+    judged = model if victim is None else victim
+    view, y = dataset.attacker_view(), dataset.labels[dataset.index_test]
+    found: list[Found] = []
+    trials: list[dict[str, Any]] = []
+
+    def judge(edit: GraphEdit, name: str, seconds: float) -> None:
+        logits = predict(judged, dataset.graph.apply(edit)).detach().cpu()[: dataset.num_nodes].clone()
+        value = value_of(metric, logits[dataset.index_test], y)
+        trials.append({"attack": name, "value": value, "cpu_seconds": round(seconds, 3)})
+        found.append(Found(edit, value, name, logits, ()))
+
+    for edit in pool:
+        threat.check(dataset.graph, edit, view.targets)
+        judge(edit, "smaller budget", 0.0)
+    # only the evaluator's own worst case may aim at true labels, and only with the victim's own gradients
+    white_box = victim is None and not getattr(model, "is_black_box", False)
+    for name, attack in attacks:
+        knowledge: Knowledge = "white-box" if white_box else "transfer"
+        aims = y if white_box and getattr(attack, "needs_model", True) else None
+        context = AttackContext(view, threat, model, knowledge, true_labels=aims)
+        start = time.process_time()
+        try:
+            edit = run_attack(attack, context, seed=seed).edit
+        except (GRBError, RuntimeError) as error:
+            reason = (str(error).splitlines() or ["failed"])[0][:200]
+            trials.append({"attack": name, "error": reason, "cpu_seconds": round(time.process_time() - start, 3)})
+            continue
+        judge(edit, name, time.process_time() - start)
+    if not found:
+        reasons = "; ".join(f"{trial['attack']}: {trial['error']}" for trial in trials)
+        raise DataError(f"no attack of the audit can attack this model ({reasons[:300]})")
+    sign = 1.0 if metric.higher_is_better else -1.0
+    best = min(found, key=lambda each: sign * each.value)
+    return replace(best, trials=tuple(trials))
+
+
+def largest_threat(scenario: str, dataset: Dataset) -> Threat:
+    """The default limits of an audit on the targets of a dataset.
+
+    Injections have the paper's limits per target, features within the range of the data. A modification may change 5 % of the
+    graph's edges, and no more edges than the targets have together.
+    """
+    targets = dataset.index_test
+    if scenario == "injection":
+        return Injection.inferred(len(targets), dataset.feature_range)
+    own = int(dataset.graph.adj.degrees[targets].sum())
+    return Modification(edges=max(1, min(int(0.05 * dataset.num_edges), own)))
+
+
+def default_budgets(threat: Threat, dataset: Dataset, count: int = 5) -> list[int]:
+    """Budgets up to the largest, each half of the next; fewer where that is less than one.
+
+    >>> import grb
+    >>> default_budgets(Injection(40, 20, (0.0, 1.0)), grb.load_dataset("synth-tiny"))
+    [2, 5, 10, 20, 40]
+    """
+    most = threat.nodes if isinstance(threat, Injection) else threat.budget(dataset.graph)
+    return sorted({most // 2**power for power in range(count) if most // 2**power >= 1})

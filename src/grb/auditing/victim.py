@@ -1,0 +1,119 @@
+"""The model under audit: whatever the user has, as a model that attacks and the evaluator take."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grb.auditing.black_box import BlackBox, Program
+from grb.dataset import Dataset
+from grb.errors import DataError
+from grb.evaluator.scoring import predict_checked
+from grb.model.adapters import Wrapped, wrap
+from grb.model.base import check_task
+
+
+class _LogOf(nn.Module):
+    """Logarithms of a model's probabilities, which are logits: losses that take logits follow them much better."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def prepare(self, adj: Any) -> Any:
+        """As the model."""
+        return self.model.prepare(adj)  # type: ignore[operator]
+
+    def forward(self, x: Any, op: Any) -> Tensor:
+        """Log-probabilities, [n, classes]."""
+        return self.model(x, op).clamp(min=1e-12).log()
+
+
+@dataclass(frozen=True, eq=False)
+class Victim:
+    """A model under audit.
+
+    Args:
+        model: With ``prepare`` and ``forward``.
+        name: Name in the report.
+        black_box: Whether it only answers, without gradients.
+        fingerprint: sha256 of its weights and of what it says of the clean graph.
+        clean: Logits of every node on the clean graph, [n, classes].
+        notes: What was decided about it.
+    """
+
+    model: nn.Module
+    name: str
+    black_box: bool
+    fingerprint: str
+    clean: Tensor
+    notes: tuple[str, ...]
+
+
+def as_victim(model: Any, dataset: Dataset, name: str | None = None) -> Victim:
+    """The model of an audit from a model of grb, a module of another library, a function, or a program.
+
+    Args:
+        model: A model of grb or wrapped by :func:`grb.wrap`; any ``nn.Module``, which is wrapped; a function of (x,
+            edge_index); or a :class:`~grb.auditing.black_box.Program`.
+        dataset: What it is audited on.
+        name: Name in the report; the model's own if not given.
+    """
+    notes: list[str] = []
+    chosen = _as_module(model, notes)
+    check_task(chosen, dataset)
+    clean = predict_checked(chosen, dataset.graph, dataset).logits
+    if _are_probabilities(clean) and not getattr(chosen, "is_black_box", False):
+        notes.append("the model gives probabilities: their logarithms are taken as logits, which attacks follow better")
+        chosen = _LogOf(chosen)
+        clean = predict_checked(chosen, dataset.graph, dataset).logits
+    title = name or getattr(model, "title", None) or _title(model)
+    black_box = bool(getattr(chosen, "is_black_box", False))
+    return Victim(chosen, str(title), black_box, _fingerprint(chosen, clean), clean, tuple(notes))
+
+
+def _as_module(model: Any, notes: list[str]) -> nn.Module:
+    if isinstance(model, nn.Module):
+        if hasattr(model, "prepare"):
+            return model
+        wrapped = wrap(model)
+        notes.append(f"{type(model).__name__} was wrapped as a model of style '{wrapped.style}'")
+        if not wrapped.has_edge_gradients:
+            notes.append("it takes no edge weights: attacks on edges search by its answers instead of gradients")
+        return wrapped.eval()
+    if isinstance(model, str):
+        raise DataError(
+            f"model is the text '{model[:60]}', but a trained model is needed; grb.load_model reads a file, grb.train "
+            "trains one"
+        )
+    if callable(model):
+        notes.append("the model only answers: it was attacked by queries, and met the corruptions")
+        return BlackBox(model)
+    raise DataError(
+        f"model is a {type(model).__name__}, but a trained module, or a function of (x, edge_index), is needed"
+    )
+
+
+def _title(model: Any) -> str:
+    if isinstance(model, Program):
+        return model.command[0]
+    inner = model.module if isinstance(model, Wrapped) else model
+    return str(getattr(inner, "__name__", type(inner).__name__))
+
+
+def _are_probabilities(rows: Tensor) -> bool:
+    if not len(rows) or not torch.isfinite(rows).all() or bool((rows < 0).any()):
+        return False
+    return bool(torch.allclose(rows.sum(1), torch.ones(len(rows)), atol=1e-4))
+
+
+def _fingerprint(model: nn.Module, clean: Tensor) -> str:
+    digest = hashlib.sha256(f"{type(model).__module__}:{type(model).__qualname__}".encode())
+    for name, value in model.state_dict().items():
+        digest.update(name.encode() + value.detach().cpu().contiguous().to(torch.float64).numpy().tobytes())
+    digest.update(clean.to(torch.float32).contiguous().numpy().tobytes())
+    return digest.hexdigest()

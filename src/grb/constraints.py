@@ -1,0 +1,306 @@
+"""What an attacker's nodes, features and edges must look like, beyond how many there may be: checked, and projected onto.
+
+Values of features are those that models see, after any normalisation;
+:func:`grb.dataset.constraints_of` turns names and raw units into them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from grb.errors import BudgetError, DataError, UnknownName
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from grb.graph import Graph, GraphEdit
+
+# features are float32, and so is what a projection gives
+SLACK = 1e-5
+EVERYBODY, TARGETS = "everybody", "targets"
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Limits of an attacker; all of them hold at once.
+
+    Args:
+        ranges: Lowest and highest value of columns, as (column, low, high).
+        fixed: Columns that no original node may change, and in which injected nodes have a value that occurs in the data.
+        grids: Columns with values on a grid, as (column, offset, step): whole numbers after a normalisation.
+        choices: Columns with some values only, as (column, value, value, ...): 0 and 1 after a normalisation.
+        groups: One-hot columns, as ((columns), (values when off), (values when on)): exactly one is on.
+        connect: Who may get a new edge: ``everybody``, ``targets``, or ids of nodes.
+        max_degree: Largest degree that an original node may have after a new edge.
+        node_cost: Cost of an injected node.
+        edge_cost: Cost of a changed edge.
+        feature_cost: Cost of a feature of an original node that is changed.
+        cost: What all changes may cost together; None for no limit.
+    """
+
+    ranges: tuple[tuple[int, float, float], ...] = ()
+    fixed: tuple[int, ...] = ()
+    grids: tuple[tuple[int, float, float], ...] = ()
+    choices: tuple[tuple[float, ...], ...] = ()
+    groups: tuple[tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]], ...] = ()
+    connect: str | tuple[int, ...] = EVERYBODY
+    max_degree: int | None = None
+    node_cost: float = 0.0
+    edge_cost: float = 0.0
+    feature_cost: float = 0.0
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("node_cost", "edge_cost", "feature_cost", "cost", "max_degree"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise DataError(f"{name} is {value}, but a finite number that is not negative is needed")
+        for column, low, high in self.ranges:
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise DataError(
+                    f"the range of column {column} is [{low}, {high}], but a lower and an upper end are needed"
+                )
+        for column, offset, step in self.grids:
+            if not (math.isfinite(offset) and math.isfinite(step) and step > 0):
+                raise DataError(f"the grid of column {column} is {offset} + k * {step}, but a positive step is needed")
+        if isinstance(self.connect, str) and self.connect not in (EVERYBODY, TARGETS):
+            raise DataError(f"connect is '{self.connect}', but 'everybody', 'targets' or ids of nodes are needed")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is at its default is left out."""
+
+        def listed(value: Any) -> Any:
+            return [listed(each) for each in value] if isinstance(value, tuple) else value
+
+        return {
+            each.name: listed(getattr(self, each.name))
+            for each in fields(self)
+            if getattr(self, each.name) != each.default
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Constraints:
+        """Back from :meth:`to_dict`; anything else is refused."""
+        known = [each.name for each in fields(cls)]
+
+        def frozen(value: Any) -> Any:
+            return tuple(frozen(each) for each in value) if isinstance(value, list | tuple) else value
+
+        for name in values:
+            if name not in known:
+                raise UnknownName("constraint", str(name), known, advice=f"Allowed: {', '.join(known)}.")
+        return cls(**{name: frozen(value) for name, value in values.items()})
+
+    def __str__(self) -> str:
+        said = []
+        counts = {"columns in ranges": self.ranges, "fixed columns": self.fixed, "whole-number columns": self.grids}
+        counts |= {"columns of some values": self.choices, "one-hot groups": self.groups}
+        said += [f"{len(listed)} {what}" for what, listed in counts.items() if listed]
+        if self.connect != EVERYBODY:
+            said.append(
+                "new edges to targets alone" if self.connect == TARGETS else f"new edges to {len(self.connect)} nodes"
+            )
+        if self.max_degree is not None:
+            said.append(f"degrees up to {self.max_degree}")
+        if self.cost is not None:
+            said.append(f"costs up to {self.cost:g}")
+        return ", ".join(said)
+
+    # ------------------------------------------------------------ checking
+
+    def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None) -> dict[str, float]:
+        """Refuse an edit that breaks a constraint; otherwise return what it costs."""
+        import torch
+
+        known = torch.arange(graph.n) if self.connect == EVERYBODY else self.allowed(graph, targets)
+        ends = edit.add[edit.add < graph.n]
+        if len(ends) and self.connect != EVERYBODY:
+            outside = ends[~torch.isin(ends, known)]
+            if len(outside):
+                raise BudgetError(
+                    f"node {int(outside[0])} gets a new edge, but the constraints connect={self._connect()}"
+                )
+        if self.max_degree is not None and len(ends):
+            self._check_degrees(graph, edit)
+        for rows, what in ((edit.new_x, "injected"), (edit.set_x, "changed")):
+            if rows is not None:
+                self._check_rows(rows, what)
+        if self.fixed:
+            self._check_fixed(graph, edit)
+        cost = self.cost_of(graph, edit)
+        if self.cost is not None and cost > self.cost * (1 + 1e-9):
+            raise BudgetError(f"the edit costs {cost:g}, but the constraints allow cost={self.cost:g}")
+        return {"cost": cost} if self.cost is not None else {}
+
+    def allowed(self, graph: Graph, targets: Tensor | None) -> Tensor:
+        """Ids of the nodes that may get a new edge."""
+        import torch
+
+        if self.connect == EVERYBODY or (self.connect == TARGETS and targets is None):
+            return torch.arange(graph.n)
+        if self.connect == TARGETS:
+            assert targets is not None
+            return targets
+        return torch.tensor(self.connect, dtype=torch.int64)
+
+    def cost_of(self, graph: Graph, edit: GraphEdit) -> float:
+        """What an edit costs: its injected nodes, changed edges, and changed features of original nodes."""
+        from grb.graph.sparse import dense
+
+        changed = 0
+        if edit.set_ids is not None and edit.set_x is not None and self.feature_cost:
+            changed = int((dense(graph.x)[edit.set_ids] != edit.set_x).sum())
+        edges = edit.add.shape[1] + edit.drop.shape[1]
+        return self.node_cost * edit.num_new + self.edge_cost * edges + self.feature_cost * changed
+
+    def _connect(self) -> str:
+        return self.connect if isinstance(self.connect, str) else f"{len(self.connect)} nodes"
+
+    def _check_degrees(self, graph: Graph, edit: GraphEdit) -> None:
+        assert self.max_degree is not None
+        gained = edit.add[edit.add < graph.n].bincount(minlength=graph.n)
+        lost = edit.drop.flatten().bincount(minlength=graph.n)
+        after = graph.adj.degrees.long() + gained - lost
+        over = ((gained > 0) & (after > self.max_degree)).nonzero().flatten()
+        if len(over):
+            node = int(over[0])
+            raise BudgetError(
+                f"node {node} has {int(after[node])} neighbours after the edit, but the constraints allow "
+                f"max_degree={self.max_degree}"
+            )
+
+    def _check_rows(self, rows: Tensor, what: str) -> None:
+        off = (rows - self.project_rows(rows, None)).abs()
+        scale = rows.abs().clamp(min=1.0)
+        bad = (off > SLACK * scale).nonzero()
+        if len(bad):
+            row, column = bad[0].tolist()
+            raise BudgetError(
+                f"feature {column} of {what} row {row} is {float(rows[row, column]):.6g}, which the constraints on this column "
+                "do not allow"
+            )
+
+    def _check_fixed(self, graph: Graph, edit: GraphEdit) -> None:
+        import torch
+
+        from grb.graph.sparse import dense
+
+        x = dense(graph.x)
+        for column in self.fixed:
+            if edit.set_ids is not None and edit.set_x is not None:
+                moved = (edit.set_x[:, column] != x[edit.set_ids, column]).nonzero().flatten()
+                if len(moved):
+                    node = int(edit.set_ids[moved[0]])
+                    raise BudgetError(
+                        f"feature {column} of node {node} is changed, but the constraints fix that column"
+                    )
+            if edit.new_x is not None and not bool(torch.isin(edit.new_x[:, column], x[:, column]).all()):
+                raise BudgetError(
+                    f"feature {column} of an injected node is a value that no node has, but that column is fixed"
+                )
+
+    # ------------------------------------------------------------ projecting
+
+    def project_rows(self, rows: Tensor, graph: Graph | None) -> Tensor:
+        """The nearest rows that the constraints on columns allow, [m, d]; fixed columns need the graph."""
+        import torch
+
+        rows = rows.clone()
+        for column, low, high in self.ranges:
+            rows[:, column] = rows[:, column].clamp(low, high)
+        for column, offset, step in self.grids:
+            limits = next(((low, high) for each, low, high in self.ranges if each == column), (-math.inf, math.inf))
+            steps = ((rows[:, column] - offset) / step).round()
+            least = math.ceil((limits[0] - offset) / step - 1e-6) if math.isfinite(limits[0]) else -math.inf
+            most = math.floor((limits[1] - offset) / step + 1e-6) if math.isfinite(limits[1]) else math.inf
+            rows[:, column] = offset + step * steps.clamp(least, most)
+        for first, *values in self.choices:
+            column, allowed = int(first), torch.tensor(values, dtype=rows.dtype)
+            rows[:, column] = allowed[(rows[:, column, None] - allowed).abs().argmin(1)]
+        for columns, off, on in self.groups:
+            absent, present = torch.tensor(off, dtype=rows.dtype), torch.tensor(on, dtype=rows.dtype)
+            own = rows[:, list(columns)]
+            chosen = ((own - absent) / (present - absent)).argmax(1)
+            rows[:, list(columns)] = torch.where(torch.arange(len(columns)) == chosen[:, None], present, absent)
+        if graph is not None and self.fixed:
+            rows = self._project_fixed(rows, graph)
+        return rows
+
+    def _project_fixed(self, rows: Tensor, graph: Graph) -> Tensor:
+        import torch
+
+        from grb.graph.sparse import dense
+
+        x = dense(graph.x)
+        for column in self.fixed:
+            known = x[:, column].unique()
+            place = torch.searchsorted(known, rows[:, column].contiguous()).clamp(max=len(known) - 1)
+            before = known[(place - 1).clamp(min=0)]
+            nearer = (rows[:, column] - before).abs() < (known[place] - rows[:, column]).abs()
+            rows[:, column] = torch.where(nearer, before, known[place])
+        return rows
+
+    def project(self, graph: Graph, edit: GraphEdit, targets: Tensor | None) -> GraphEdit:
+        """The edit without what the constraints forbid: features moved, edges to others and beyond degrees or cost left out."""
+        import torch
+
+        from grb.graph import GraphEdit
+        from grb.graph.sparse import dense
+
+        new_x = None if edit.new_x is None else self.project_rows(edit.new_x, graph)
+        set_x = edit.set_x
+        if set_x is not None and edit.set_ids is not None:
+            own = dense(graph.x)[edit.set_ids]
+            set_x = self.project_rows(set_x, None)
+            set_x[:, list(self.fixed)] = own[:, list(self.fixed)]
+        add = edit.add
+        if self.connect != EVERYBODY and add.numel():
+            known = self.allowed(graph, targets)
+            add = add[:, ((add >= graph.n) | torch.isin(add, known)).all(0)]
+        if self.max_degree is not None and add.numel():
+            add = self._within_degrees(graph, add, edit.drop)
+        made = GraphEdit(edit.n, add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
+        return self._within_cost(graph, made)
+
+    def _within_degrees(self, graph: Graph, add: Tensor, drop: Tensor) -> Tensor:
+        """Edges whose original ends have room, the first ones of every node."""
+        import torch
+
+        assert self.max_degree is not None
+        room = self.max_degree - graph.adj.degrees.long() + drop.flatten().bincount(minlength=graph.n)
+        keep = torch.ones(add.shape[1], dtype=torch.bool)
+        for ends in add:
+            order = torch.argsort(ends, stable=True)
+            sorted_ends = ends[order]
+            starts = torch.searchsorted(sorted_ends, sorted_ends)
+            number = torch.empty_like(ends)
+            number[order] = torch.arange(len(ends)) - starts
+            original = ends < graph.n
+            keep[original] &= number[original] < room[ends[original]]
+        # an edge may be the last of one end and one too many of both: what is left is counted once more
+        chosen = add[:, keep]
+        both = chosen[chosen < graph.n].bincount(minlength=graph.n)
+        over = (both > room.clamp(min=0)).nonzero().flatten()
+        return chosen[:, ~torch.isin(chosen, over).any(0)] if len(over) else chosen
+
+    def _within_cost(self, graph: Graph, edit: GraphEdit) -> GraphEdit:
+        """As many of the changes as the cost allows: nodes with their edges first, then other edges."""
+        from grb.graph import GraphEdit
+
+        if self.cost is None or self.cost_of(graph, edit) <= self.cost:
+            return edit
+        nodes = edit.num_new
+        while nodes >= 0:
+            inside = (edit.add < graph.n + nodes).all(0)
+            rows = None if edit.new_x is None or not nodes else edit.new_x[:nodes]
+            kept = GraphEdit(edit.n, edit.add[:, inside], edit.drop, rows, edit.set_ids, edit.set_x, edit.cut)
+            if self.cost_of(graph, kept) <= self.cost:
+                return kept
+            nodes -= 1 if edit.num_new < 1000 else max(1, edit.num_new // 1000)
+        bare = GraphEdit(edit.n, edit.add[:, (edit.add < graph.n).all(0)], edit.drop, None, None, None, edit.cut)
+        room = math.floor(self.cost / self.edge_cost + 1e-9) if self.edge_cost else 0
+        drop = bare.drop[:, :room]
+        return GraphEdit(edit.n, bare.add[:, : max(0, room - drop.shape[1])], drop)
