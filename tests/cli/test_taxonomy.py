@@ -108,8 +108,10 @@ def test_everything_is_written_and_can_be_read_again(grb, tmp_path):
     done = grb("taxonomy", "analyse", "inductive", "-o", out, "--format", "svg", *FEW)
     assert done.exit_code == 0, done.stderr
     names = {path.name for path in out.iterdir()}
-    assert {f"{name}.svg" for name in ("heatmap", "pca", "correlation", "models", "stability", "classical")} <= names
-    assert "wrote 16 files" in done.stderr and len(names) == 16
+    assert {
+        f"{name}.svg" for name in ("heatmap", "pca", "correlation", "models", "stability", "classical", "reliability")
+    } <= names
+    assert "wrote 17 files" in done.stderr and len(names) == 17
     profiles = published("inductive").profiles
     np.testing.assert_array_equal(read_profiles(out / "log2-ratio.csv").values, profiles.values)
     np.testing.assert_allclose(read_profiles(out / "auroc.csv").values, profiles.values, atol=1e-8)

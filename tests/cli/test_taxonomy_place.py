@@ -114,12 +114,12 @@ def test_several_models_are_placed_by_their_own_published_rows_and_drawn(grb, gr
     assert bad.exit_code == 2 and ".png, .svg, .pdf is needed" in refusal(bad)
 
 
-def test_the_reliability_of_stated_groups_is_printed_and_drawn(grb, grb_json, tmp_path):
-    found = grb_json("taxonomy", "reliability", "inductive")
+def test_the_reliability_of_stated_groups_is_printed(grb, grb_json, tmp_path):
+    found = grb_json("taxonomy", "analyse", "inductive", "--against", "left-out")
     assert [curve["setting"] for curve in found] == ["own row", "other models", "noisy rows"]
-    shown = grb("taxonomy", "reliability", "transductive", "-o", tmp_path / "curve.png")
-    assert "80 to 100" in shown.stdout and (tmp_path / "curve.png").stat().st_size > 1000
-    assert "published taxonomy 'both'" in refusal(grb("taxonomy", "reliability", "both"))
+    shown = grb("taxonomy", "analyse", "transductive", "--against", "left-out", "-o", tmp_path / "curve.csv")
+    assert "80 to 100" in shown.stdout and "own row" in (tmp_path / "curve.csv").read_text()
+    assert "is of a published taxonomy" in refusal(grb("taxonomy", "analyse", tmp_path, "--against", "left-out"))
 
 
 def test_a_store_without_runs_of_it_is_refused(grb, graphs, tmp_path):

@@ -64,8 +64,12 @@ def test_probabilities_are_those_of_a_kernel_with_the_fitted_width_and_doubt() -
         other, own = reference.profiles.row(each.dataset), reference.profiles.row("NCI1")
         terms = [(own[j] - other[j]) ** 2 / (found.calibration.width**2 + errors.get(j, 0.0) ** 2) for j in columns]
         weights[each.group] = weights.get(each.group, 0.0) + np.exp(-sum(terms) / 2)
-    doubt, total = found.calibration.doubt, sum(weights.values())
-    expected = {name: (1 - doubt) * weight / total + doubt / 3 for name, weight in weights.items()}
+    doubt, width = found.calibration.doubt, found.calibration.width
+    part = found.calibration.fence**2 / len(columns)
+    spreads = [errors.get(j, 0.0) ** 2 for j in columns]
+    nowhere = np.exp(-sum((part + spread) / (width**2 + spread) for spread in spreads) / 2)
+    total = sum(weights.values()) + nowhere
+    expected = {name: (1 - doubt) * (weight + nowhere / 3) / total + doubt / 3 for name, weight in weights.items()}
     assert found.probability == pytest.approx(expected)
     assert list(found.probability.values()) == sorted(found.probability.values(), reverse=True)
     assert found.group == next(iter(found.probability))
@@ -178,6 +182,15 @@ def test_cluster_fits_nowhere_and_usual_datasets_do() -> None:
     assert assign(row, "inductive", exclude="CLUSTER", draws=5).messages[0].startswith("the dataset fits nowhere")
     usual = published("inductive").profiles.row("D&D")
     assert assign(usual, "inductive", exclude="D&D", draws=5).group == "I-2"
+
+
+def test_a_lone_neighbour_near_the_fence_makes_nobody_sure() -> None:
+    """A dataset .93 away from CLUSTER, which is itself far from everything, was stated to be in I-3 with 99 %."""
+    row = dict(published("inductive").profiles.row("CLUSTER"))
+    usual = assign(row, "inductive").calibration.fence / np.sqrt(12)
+    away = {name: value + 0.98 * usual * (-1) ** number for number, (name, value) in enumerate(row.items())}
+    found = assign(away, "inductive")
+    assert found.nearest.dataset == "CLUSTER" and found.fits and max(found.probability.values()) < 0.8
 
 
 def test_noise_alone_does_not_make_a_dataset_fit_nowhere() -> None:

@@ -13,7 +13,6 @@ import typer
 from grb.cli import output
 from grb.cli.options import Json, check_counts, check_directory, check_seed, group
 from grb.cli.taxonomy_place import place
-from grb.cli.taxonomy_reliability import reliability
 from grb.cli.taxonomy_run import run
 from grb.errors import DataError, UnknownName
 
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
     from grb.taxonomy import Analysis, Components, Profiles
 
 PUBLISHED = ("inductive", "transductive")
-AGAINST = ("published", "attacks")
+AGAINST = ("published", "attacks", "left-out")
 TEXTS, FIGURES = ("table", "json", "markdown", "csv"), ("png", "svg", "pdf")
 MODEL = "gcn"
 
 app = group("Profile and group datasets by their sensitivity to perturbations.")
 app.command()(run)
 app.command()(place)
-app.command()(reliability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +41,7 @@ class Source:
     known: Mapping[str, str] | None = None
     recommended: tuple[str, ...] = ()
     classical: Components | None = None
+    taxonomy: str | None = None
 
 
 Runs = Annotated[
@@ -58,8 +57,9 @@ Against = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(AGAINST),
-        help="Instead of grouping datasets, compare every ratio with the published one, or the sensitivity to "
-        "perturbations with the accuracy that attacks in the same store cost.",
+        help="Instead of grouping datasets, compare every ratio with the published one, the sensitivity to perturbations with "
+        "the accuracy that attacks in the same store cost, or (of a published taxonomy) groups that place states of datasets "
+        "left out with the true ones.",
     ),
 ]
 Model = Annotated[
@@ -142,6 +142,7 @@ def analyse(
       grb taxonomy analyse runs.csv --model gcn --groups 4 --merge-groups 3+4
       grb taxonomy analyse results --where epochs=300 --against published
       grb taxonomy analyse results --against attacks --format csv
+      grb taxonomy analyse inductive --against left-out
     """
     from grb.cli.taxonomy_views import parse_where
 
@@ -154,6 +155,11 @@ def analyse(
     chosen = parse_where(where)
     if against == "attacks":
         _against_attacks(runs, model or MODEL, chosen, difficulty, form, out)
+        return
+    if against == "left-out":
+        from grb.cli.taxonomy_reliability import show_reliability
+
+        show_reliability(runs, model or "GCN", chosen, seed, form, out)
         return
     if against == "published":
         _against_published(runs, model or MODEL, chosen, form, out)
@@ -245,6 +251,7 @@ def _source(runs: str | None, model: str | None, where: Mapping[str, str]) -> So
             known=reference.groups,
             recommended=reference.representatives,
             classical=taxonomy.property_components() if runs == "inductive" else None,
+            taxonomy=runs,
         )
     path = _path(runs)
     models = models_at(path, where)
@@ -260,7 +267,7 @@ def _show_analysis(found: Analysis, source: Source, form: str, figures: str, out
     written = []
     if out is not None:
         written = taxonomy_report.write_tables(found, source.title, out)
-        written += taxonomy_report.draw_figures(found, source.title, source.classical, out, figures)
+        written += taxonomy_report.draw_figures(found, source.title, source.classical, out, figures, source.taxonomy)
     headers, rows = taxonomy_report.profile_table(found)
     value = {"source": source.title, **found.to_dict(), "written": [str(path) for path in written]}
     flat = [dict(zip(headers, row)) for row in rows]

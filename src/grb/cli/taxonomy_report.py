@@ -230,8 +230,15 @@ def _csv(rows: list[list[Any]]) -> str:
     return text.getvalue()
 
 
-def draw_figures(found: Analysis, title: str, classical: Components | None, directory: Path, kind: str) -> list[Path]:
-    """Draw and save those figures that the results allow."""
+def draw_figures(
+    found: Analysis,
+    title: str,
+    classical: Components | None,
+    directory: Path,
+    kind: str,
+    taxonomy: str | None = None,
+) -> list[Path]:
+    """Draw and save those figures that the results allow; of a published taxonomy also how reliable groups are."""
     from grb import visualise
 
     model = f", {found.given.model}" if found.given.model else ""
@@ -250,4 +257,8 @@ def draw_figures(found: Analysis, title: str, classical: Components | None, dire
         figures["classical"] = visualise.draw_components(
             classical, owners, title="classical properties by dataset and class, published Table D.1"
         )
+    if taxonomy is not None:
+        from grb.taxonomy import reliability
+
+        figures["reliability"] = visualise.draw_reliability(reliability(taxonomy), f"{taxonomy} datasets")
     return [visualise.save(figure, directory / f"{name}.{kind}") for name, figure in figures.items()]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grb.errors import DataError, UnknownName
-from grb.taxonomy.calibration import Calibration, as_mapping, calibrate, group_probabilities, log_kernels
+from grb.taxonomy.calibration import Calibration, as_mapping, calibrate, group_probabilities, log_kernel_at, log_kernels
 from grb.taxonomy.describe import MEANINGS, describe_profile, meaning
 from grb.taxonomy.placement import APART, Mark, Neighbour, Placement
 from grb.taxonomy.profile import FEATURES, STRUCTURE, Array, Profiles
@@ -42,10 +42,11 @@ def assign(
 
     Distances are Euclidean between log2 ratios, over the perturbations that both sides have. The probability of a group is
 
-    .. math:: p_g = (1 - \lambda) \frac{\sum_{i \in g} k_i}{\sum_i k_i} + \frac{\lambda}{G}, \quad
+    .. math:: p_g = (1 - \lambda) \frac{\sum_{i \in g} k_i + k_0 / G}{\sum_i k_i + k_0} + \frac{\lambda}{G}, \quad
               k_i = \exp\Big(-\tfrac12 \sum_j \frac{(x_j - t_{ij})^2}{w^2 + \sigma_j^2}\Big)
 
-    with the standard errors :math:`\sigma_j` of the profile; width :math:`w` and doubt :math:`\lambda` are those under which
+    with the standard errors :math:`\sigma_j` of the profile and :math:`k_0` the kernel of a row at the fence (below), so that
+    a lone neighbour far away makes nobody sure; width :math:`w` and doubt :math:`\lambda` are those under which
     published datasets, left out in turn, find back to their groups with the largest likelihood
     (:func:`grb.taxonomy.calibrate`). A dataset that, its noise taken off, is farther from the nearest published one than
     Tukey's outer fence of the published nearest distances fits nowhere, and no group is stated.
@@ -235,7 +236,8 @@ def _probability(
     groups = sorted(set(labels))
     members = np.eye(len(groups))[[groups.index(label) for label in labels]]
     logs = log_kernels(values, table.values, fitted.width, error)
-    return as_mapping(groups, group_probabilities(logs, members, fitted.doubt))
+    beyond = log_kernel_at(fitted.fence, values, fitted.width, error)
+    return as_mapping(groups, group_probabilities(logs, members, fitted.doubt, beyond))
 
 
 def _where(

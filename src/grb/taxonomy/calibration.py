@@ -48,17 +48,39 @@ def log_kernels(row: Array, table: Array, width: Array | float, error: Array | f
     return np.asarray(-0.5 * (1 / scale) @ np.square(row[there] - table[:, there]).T)
 
 
-def group_probabilities(logs: Array, members: Array, doubt: float) -> Array:
+def log_kernel_at(distance: float, row: Array, width: Array | float, error: Array | float = 0.0) -> Array:
+    r"""Logarithm of the kernel of a row at a distance, with the noise that is to be expected of the profile on top of it.
+
+    .. math:: -\tfrac12 \sum_j \frac{d^2 / p + \sigma_j^2}{w^2 + \sigma_j^2}
+
+    Args:
+        distance: Distance :math:`d`.
+        row: The profile, [p]; NaN where it is missing.
+        width: :math:`w`, a number or [k].
+        error: Standard errors :math:`\sigma_j` of the profile, a number or [p].
+    """
+    there = ~np.isnan(row)
+    spread = np.broadcast_to(np.square(error), row.shape)[there]
+    scale = np.square(np.asarray(width))[..., None] + spread
+    return np.asarray(-0.5 * ((distance**2 / max(there.sum(), 1) + spread) / scale).sum(-1))
+
+
+def group_probabilities(logs: Array, members: Array, doubt: float, beyond: Array | float = -np.inf) -> Array:
     """Probabilities of groups from the kernels of their members, [..., g].
 
     Args:
         logs: Log kernels, [..., d]; minus infinity for a row that is left out.
         members: 1 where a row belongs to a group, [d, g].
         doubt: Fraction that is shared out among all groups.
+        beyond: Log kernel of a row at the fence, [...]: what a dataset would have that fits nowhere. A lone neighbour near the
+            fence is as likely to say nothing; that part is shared out among all groups too.
     """
-    weights = np.exp(logs - logs.max(-1, keepdims=True)) @ members
-    found = weights / weights.sum(-1, keepdims=True)
-    return np.asarray((1 - doubt) * found + doubt / members.shape[1])
+    top = np.maximum(logs.max(-1), beyond)[..., None]
+    weights = np.exp(logs - top) @ members
+    nothing = np.exp(np.asarray(beyond)[..., None] - top)
+    groups = members.shape[1]
+    found = (weights + nothing / groups) / (weights.sum(-1, keepdims=True) + nothing)
+    return np.asarray((1 - doubt) * found + doubt / groups)
 
 
 class Calibration(NamedTuple):
@@ -182,8 +204,10 @@ class _Tried:
         for case in cases:
             logs = log_kernels(case.row, table, WIDTHS, case.error)
             logs[:, case.dataset] = -np.inf
-            found.append(group_probabilities(logs, members, 0.0))
-            distance.append(_excess(case, table))
+            net, far = _net_distance(case, table)
+            beyond = log_kernel_at(far, case.row, WIDTHS, case.error)
+            found.append(group_probabilities(logs, members, 0.0, beyond))
+            distance.append(net - far)
         return cls(cases, np.array(found), truth[[case.dataset for case in cases]], groups, np.array(distance))
 
     def best(self, chosen: NDArray[np.bool_]) -> tuple[float, float]:
@@ -200,12 +224,12 @@ class _Tried:
         return float(WIDTHS[width]), DOUBTS[int(doubt)]
 
 
-def _excess(case: Case, table: Array) -> float:
-    """How far the nearest row is beyond the fence of the others, noise taken off; above 0 it fits nowhere."""
+def _net_distance(case: Case, table: Array) -> tuple[float, float]:
+    """Distance to the nearest other row, noise taken off, and the fence of the others; beyond it a case fits nowhere."""
     others = np.delete(table, case.dataset, axis=0)
     there = ~np.isnan(case.row)
     squares = np.square(others[:, there] - case.row[there]).sum(1).min() - there.sum() * case.error**2
-    return float(np.sqrt(max(squares, 0.0)) - fence(others[:, there])[1])
+    return float(np.sqrt(max(squares, 0.0))), fence(others[:, there])[1]
 
 
 def _cases(

@@ -115,7 +115,7 @@ def draw_reliability(curves: Sequence[Reliability], title: str = "") -> Figure:
                 axes.annotate(
                     f"{each.right}/{each.cases}",
                     (100 * each.stated, 100 * each.right / each.cases),
-                    xytext=(-5, -2 - 9 * number if each.high == 1 else -2),
+                    xytext=(-5, -4 - 13 * number if each.high == 1 else -2),
                     textcoords="offset points",
                     ha="right",
                     va="top",
