@@ -22,7 +22,7 @@ CODES = """
 | code | meaning |
 |---:|---|
 | 0 | done |
-| 1 | some jobs failed, or a rule is broken (`grb check`) |
+| 1 | some jobs failed, a rule is broken (`grb check`), or a line must change (`grb migrate`) |
 | 2 | refused: the sentence on stderr says what is wrong and what is allowed |
 | 3 | something is not what its record or checksum says |
 | 130 | interrupted |

@@ -16,7 +16,7 @@ from grb._version import __version__
 
 if TYPE_CHECKING:
     from grb import perturb
-    from grb.api import Scores, evaluate, load_model, run_attack, train, train_with_history
+    from grb.api import Scores, certify, evaluate, load_model, run_attack, train, train_with_history
     from grb.auditing import audit
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
@@ -31,6 +31,7 @@ __all__ = [
     "Scores",
     "__version__",
     "audit",
+    "certify",
     "evaluate",
     "load_dataset",
     "load_model",
@@ -45,7 +46,9 @@ __all__ = [
 __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
-        **dict.fromkeys(("Scores", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"),
+        **dict.fromkeys(
+            ("Scores", "certify", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"
+        ),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
         "audit": "grb.auditing",

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from grb.attack.base import Attack, AttackContext, AttackResult, Knowledge, Labels, Step
 from grb.attack.base import run_attack as run_checked
 from grb.attack.build import build_attack, default_threat
+from grb.certificate import Certificate, CertifiedResult, build_certificate, default_certificate, run_certificate
 from grb.dataset import Dataset
 from grb.dataset.targets import Targets, select_targets
 from grb.defense import build_defense
@@ -249,7 +250,8 @@ def run_attack(
         mode: Difficulty; the dataset's own if not given.
         threat: What is allowed; if not given, the paper's Table 12 for an injection into the dataset and difficulty (for
             other datasets ``Injection.inferred``), and 5 % of the edges for a modification.
-        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate; goes into the result.
+        knowledge: ``white-box`` if the model is the victim, ``transfer`` if it is a surrogate, ``query`` if the model is the
+            victim and the attack may only ask it, within ``threat.queries``; goes into the result.
         labels: Labels that the attack takes away: those that the model predicts on the clean graph, or the ``true`` ones, to
             measure the worst case; white-box and with attacks of grb only.
         seed: Random seed of the attack.
@@ -301,6 +303,45 @@ def _true_labels(attack: Attack, dataset: Dataset, mode: str, knowledge: str) ->
     if dataset.labels.dim() != 1:
         raise DataError(f"labels is 'true', but nodes of '{dataset.name}' have several labels; leave it out")
     return dataset.labels[dataset.test_ids(mode)]
+
+
+def certify(
+    model: nn.Module,
+    dataset: Dataset,
+    *,
+    threat: Threat,
+    certificate: str | Certificate | None = None,
+    mode: str | None = None,
+    seed: int = 0,
+    **params: Any,
+) -> CertifiedResult:
+    """What no attack within a threat model can change.
+
+    Args:
+        model: A trained model. One that neither votes nor hears known nodes only is smoothed or made to vote first, and the
+            result says so: it is about that model.
+        dataset: The dataset with true labels.
+        threat: What an adversary may do, as for :func:`run_attack`.
+        certificate: A name (``grb ls certificates``) or a custom certificate; the one that fits the model if None.
+        mode: Difficulty; the dataset's own if not given.
+        seed: Random seed of sampling and of keys.
+        params: For a named certificate: ``groups``, ``samples``, ``alpha``, ...
+
+    >>> from grb.dataset import load_dataset
+    >>> from grb.threat import Injection
+    >>> dataset = load_dataset("synth-tiny")
+    >>> model = train("gcn+known", dataset, epochs=20)
+    >>> found = certify(model, dataset, threat=Injection(5, 10, dataset.feature_range))
+    >>> found.certified_accuracy == evaluate(model, dataset)["full"]
+    True
+    """
+    _check_dataset(dataset)
+    check_task(model, dataset)
+    chosen = default_certificate(model, threat) if certificate is None else certificate
+    if params and not isinstance(chosen, str):
+        raise DataError(f"parameters {sorted(params)} go with a certificate's name; yours is built already")
+    made = build_certificate(chosen, **params) if isinstance(chosen, str) else chosen
+    return run_certificate(made, model, dataset, threat, mode=mode, seed=seed)
 
 
 def load_model(

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _POOLED = "grb.model.pooled:pooled"
+_WRAPPED = "grb.model.wrapped:wrapped"
 
 
 def canonical(kind: str, name: str) -> str:
@@ -56,6 +57,8 @@ def entry(kind: str, name: str) -> Entry:
     if listed is not None:
         return listed
     composed = ModelName.parse(own)
+    if composed.wrapper:
+        return Entry(_WRAPPED, f"{composed.inner}, {entries('defense')[composed.wrapper].summary}", group="defense")
     if composed.pooled:
         return Entry(_POOLED, f"{composed.node_classifier}, pooled over the nodes of every graph", group="graphs")
     return Entry(DEFENDED, "a model behind graph preprocessing", group="defense")
@@ -68,6 +71,8 @@ def resolve(kind: str, name: str) -> Any:
     own = canonical(kind, name)
     found = _imported(kind, name, entry(kind, own).target)
     composed = ModelName.parse(own) if kind == "model" else None
+    if composed is not None and composed.wrapper:
+        return found(composed.inner.architecture, composed.wrapper)
     if composed is not None and composed.pooled:
         return found(composed.node_classifier.architecture)
     if composed is not None and composed.preprocess:

@@ -99,6 +99,11 @@ _NODES = {
     "lastfm-asia": "listeners who follow each other",
     "deezer-europe": "listeners who follow each other",
     "flickr": "images that share properties",
+    "heterophilous-minesweeper": "squares of a game, mines among them (Platonov et al. 2023)",
+    "heterophilous-tolokers": "workers of a crowdsourcing platform, banned or not (Platonov et al. 2023)",
+    "heterophilous-roman-empire": "words of an article by their role in the sentence (Platonov et al. 2023)",
+    "heterophilous-amazon-ratings": "products bought together by their mean rating (Platonov et al. 2023)",
+    "heterophilous-questions": "users of a forum, active or not (Platonov et al. 2023)",
     "ogbn-arxiv": "citations of computer-science papers, split by year (OGB)",
     "ogbn-products": "products bought together, split by sales rank (OGB)",
     "ogbn-proteins": "proteins of 8 species, 112 labels, no features (OGB)",
@@ -199,6 +204,13 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.defense.preprocess:Cosine", "gcn-cosine: drop edges between nodes of low cosine similarity"
         ),
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
+        "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
+        "hash-vote": Entry(
+            "grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"
+        ),
+        "smooth": Entry(
+            "grb.model.smoothed:Smoothed", "gcn+smooth: a vote over random graphs (Bojchevski et al. 2020)"
+        ),
     },
     "attack": {
         "rnd": Entry(
@@ -231,6 +243,35 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
             group="injection",
         ),
+        "afgsm": Entry(
+            "grb.attack.injection.afgsm:AFGSM",
+            "closed-form gradients of a linear surrogate (Wang et al. 2020)",
+            group="injection",
+        ),
+        "agia": Entry(
+            "grb.attack.injection.sequential:AGIA", "edges by optimised weights (Chen et al. 2022)", group="injection"
+        ),
+        "seqgia": Entry(
+            "grb.attack.injection.sequential:SeqGIA",
+            "the same, batch after batch (Chen et al. 2022)",
+            group="injection",
+        ),
+        "metagia": Entry(
+            "grb.attack.injection.sequential:MetaGIA",
+            "edges exchanged by gradients, batch after batch (Chen et al. 2022)",
+            group="injection",
+        ),
+        "query-search": Entry(
+            "grb.attack.injection.query_search:QuerySearch",
+            "random changes of injected nodes, by queries (after Andriushchenko et al. 2020)",
+            group="injection",
+        ),
+        "distil": Entry(
+            "grb.attack.distil:Distil",
+            "a surrogate learnt from answers, then a transfer (after Papernot et al. 2017)",
+            group="injection",
+        ),
+        "distil-edges": Entry("grb.attack.distil:EdgeDistil", "the same with changed edges", group="modification"),
         "rnd-edges": Entry(
             "grb.attack.modification.random:RND", "drop random edges", ("rand-edges",), group="modification"
         ),
@@ -312,10 +353,53 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges, without gradients (after Andriushchenko et al. 2020)",
             group="modification",
         ),
+        "nettack": Entry(
+            "grb.attack.modification.nettack:Nettack",
+            "edges and words around single targets (Zügner et al. 2018)",
+            group="modification",
+        ),
         "metattack": Entry(
             "grb.attack.modification.metattack:Metattack",
             "poisoning by meta-gradients (Zügner and Günnemann 2019)",
             group="modification",
+        ),
+        "meta-pgd": Entry(
+            "grb.attack.modification.metapgd:MetaPGD",
+            "poisoning by projected meta-gradients (Mujkanovic et al. 2022)",
+            ("metapgd",),
+            group="modification",
+        ),
+        "fgsm-features": Entry(
+            "grb.attack.modification.pgd:FGSM",
+            "features of some targets, one signed step (Goodfellow 2015)",
+            group="modification",
+        ),
+    },
+    "certificate": {
+        "by-construction": Entry(
+            "grb.certificate.by_construction:ByConstruction",
+            "verifies that unknown nodes are heard by nobody (ours); +known, mlp",
+            group="injected nodes",
+        ),
+        "hash-vote": Entry(
+            "grb.certificate.hash_vote:HashVoteCertificate",
+            "lead of a vote of groups, deterministic (Xia et al. 2024)",
+            group="changed edges, injected nodes",
+        ),
+        "sparse-smoothing": Entry(
+            "grb.certificate.smoothing:SparseSmoothing",
+            "randomly flipped edges (Bojchevski et al. 2020)",
+            group="changed edges",
+        ),
+        "bi-smoothing": Entry(
+            "grb.certificate.smoothing:BiSmoothing",
+            "randomly deleted edges and nodes (Lai et al. 2024)",
+            group="injected nodes",
+        ),
+        "interception": Entry(
+            "grb.certificate.smoothing:Interception",
+            "randomly deleted edges and features (Scholten et al. 2022)",
+            group="hijacked nodes",
         ),
     },
     # other names are those of the paper's code

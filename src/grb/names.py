@@ -2,7 +2,7 @@
 
 A model's name is a base model, then graph preprocessing and pooling behind hyphens, then training options behind pluses::
 
-    BASE [-PREPROCESS ...] [-pool] [+ln] [+at | +at-random | +at-full]
+    BASE [-PREPROCESS ...] [-pool] [+ln] [+at | +at-random | +at-full] [+known | +hash-vote | +smooth]
 
 where the base is a name of the catalogue or an import path ``package.module:Class``. A perturbation's name is one name or
 several joined by pluses. Nothing else in grb takes such a name apart.
@@ -19,8 +19,10 @@ POOL = "-pool"
 LAYER_NORM = "ln"
 # variants of adversarial training; they differ in the features that injected nodes start from
 ADVERSARIAL = ("at", "at-random", "at-full")
+# models around a model, for which certificates exist
+WRAPPERS = ("known", "hash-vote", "smooth")
 # defenses that stand behind a plus; all others of the catalogue are graph preprocessing and stand behind a hyphen
-SUFFIXES = (LAYER_NORM, *ADVERSARIAL)
+SUFFIXES = (LAYER_NORM, *ADVERSARIAL, *WRAPPERS)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class ModelName:
         pooled: Whether the rows of nodes are pooled, so that the model classifies graphs.
         layer_norm: Whether the model has layer normalisation.
         adversarial_training: Variant of adversarial training, ``at``, ``at-random`` or ``at-full``; None for none.
+        wrapper: Model around the model, ``known``, ``hash-vote`` or ``smooth``; None for none.
 
     >>> name = ModelName.parse("SAGE-jaccard+at+ln")
     >>> str(name), name.base, name.preprocess, name.adversarial
@@ -44,6 +47,7 @@ class ModelName:
     pooled: bool = False
     layer_norm: bool = False
     adversarial_training: str | None = None
+    wrapper: str | None = None
 
     @classmethod
     def parse(cls, text: str | ModelName) -> ModelName:
@@ -66,17 +70,32 @@ class ModelName:
         variants = [suffix for suffix in suffixes if suffix in ADVERSARIAL]
         if len(variants) > 1:
             raise DataError(f"model '{text}' asks for two kinds of adversarial training; keep one of them")
-        return cls(base, preprocess, pooled, LAYER_NORM in suffixes, variants[0] if variants else None)
+        wrappers = [suffix for suffix in suffixes if suffix in WRAPPERS]
+        if len(wrappers) > 1 or (wrappers and (variants or pooled)):
+            both = wrappers[-1] if len(wrappers) > 1 else (variants or ["pool"])[0]
+            raise DataError(f"model '{text}' has '+{wrappers[0]}', which does not go with '{both}'; keep one of them")
+        training, outer = (each[0] if each else None for each in (variants, wrappers))
+        return cls(base, preprocess, pooled, LAYER_NORM in suffixes, training, outer)
 
     def __str__(self) -> str:
         norm = [LAYER_NORM] if self.layer_norm else []
         training = [self.adversarial_training] if self.adversarial_training else []
-        return "+".join([self.architecture, *norm, *training])
+        return "+".join([self.inner.architecture, *norm, *training, *([self.wrapper] if self.wrapper else [])])
 
     @property
     def architecture(self) -> str:
         """The name without its training options, as a checkpoint has it: ``gat-jaccard`` of ``gat-jaccard+ln+at``."""
-        return "-".join([self.base, *self.preprocess]) + (POOL if self.pooled else "")
+        head = "-".join([self.base, *self.preprocess]) + (POOL if self.pooled else "")
+        return f"{head}+{self.wrapper}" if self.wrapper else head
+
+    @property
+    def inner(self) -> ModelName:
+        """The name without the model around it.
+
+        >>> str(ModelName.parse("gcn+ln+known").inner), ModelName.parse("gcn+ln+known").architecture
+        ('gcn+ln', 'gcn+known')
+        """
+        return replace(self, wrapper=None)
 
     @property
     def node_classifier(self) -> ModelName:
@@ -114,7 +133,7 @@ class ModelName:
         """Whether the name asks for a defense: one of its own, preprocessing, layer norm or adversarial training."""
         base = entries("model").get(self.base)
         own = base is not None and base.group == "defense"
-        return own or bool(self.preprocess) or self.has_training_options
+        return own or bool(self.preprocess) or self.has_training_options or self.wrapper is not None
 
     def for_task(self, task: str) -> ModelName:
         """The name for classifying nodes or graphs: on graphs, a node classifier of the catalogue is pooled.
@@ -127,6 +146,8 @@ class ModelName:
                 f"'{self}' asks for adversarial training, which is for node classifiers; "
                 f"leave '+{self.adversarial_training}' out"
             )
+        if task == "graph" and self.wrapper:
+            raise DataError(f"'{self}' classifies nodes, but this dataset has graphs; leave '+{self.wrapper}' out")
         if task != "graph" and self.pooled:
             raise DataError(
                 f"model '{self}' classifies graphs, but this dataset has nodes to classify; leave '{POOL}' out"

@@ -6,7 +6,7 @@ All limits are "at most". Undirected edges count once; an edge between two injec
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 from grb.catalogue import preset
 from grb.constraints import Constraints
 from grb.errors import BudgetError, DataError, UnknownName
+from grb.target_limits import PerTarget, check_per_target, parsed_per_target, target_limits
 
 if TYPE_CHECKING:  # a board shows threat models without torch
     from torch import Tensor
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # a board shows threat models without torch
 # grb-cora's row of Table 12, for datasets without one: injected nodes per target, edges per injected node
 INFERRED_NODES, INFERRED_EDGES = 0.075, 20
 FeatureLimits = Literal["data", "paper"]
+Answers = Literal["scores", "labels"]
 
 
 class HasFeatures(Protocol):
@@ -36,6 +38,16 @@ class HasFeatures(Protocol):
 
 
 class _Limits:
+    queries: int | None
+    answers: Answers
+
+    def _check_queries(self) -> None:
+        number: Any = self.queries  # a recipe may hold anything
+        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral) or number < 0):
+            raise DataError(f"queries is {number!r}, but must be a whole number and not negative")
+        if self.answers not in get_args(Answers):
+            raise DataError(f"answers is {self.answers!r}, but 'scores' or 'labels' is needed")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, read back by :func:`threat_from_dict`: a new limit without effect changes no record."""
         values: dict[str, Any] = {"kind": type(self).__name__.lower()}
@@ -43,8 +55,14 @@ class _Limits:
             value = getattr(self, each.name)
             if each.default is MISSING or value != each.default:
                 values[each.name] = value
-        for name, order in (("feature_range", list), ("allow", sorted), ("constraints", Constraints.to_dict)):
-            if values.get(name) is not None:
+        orders: dict[str, Callable[[Any], Any]] = {
+            "feature_range": list,
+            "allow": sorted,
+            "per_target": list,
+            "constraints": Constraints.to_dict,
+        }
+        for name, order in orders.items():
+            if values.get(name) is not None and not isinstance(values[name], int):
                 values[name] = order(values[name])
         return values
 
@@ -57,6 +75,8 @@ class Injection(_Limits):
         nodes: Maximum number of injected nodes.
         edges_per_node: Maximum number of edges of one injected node.
         feature_range: Lowest and highest value of an injected feature.
+        queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
+        answers: What he is told: ``scores`` or ``labels``.
         constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
@@ -66,9 +86,12 @@ class Injection(_Limits):
     nodes: int
     edges_per_node: int
     feature_range: tuple[float, float]
+    queries: int | None = None
+    answers: Answers = "scores"
     constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
+        self._check_queries()
         for name in ("nodes", "edges_per_node"):
             value = getattr(self, name)
             # not only negative ones: a limit of NaN would allow everything
@@ -160,13 +183,18 @@ class Modification(_Limits):
     """Change edges among the original nodes and, if allowed, features of some of them.
 
     Args:
-        edges: Maximum number of changed edges; or give ``edge_ratio``.
+        edges: Maximum number of changed edges; or give ``edge_ratio``, or ``per_target`` alone.
         edge_ratio: Fraction of the graph's edges that may change.
         allow: ``add``, ``drop`` or both.
         per_node: Fraction of its degree that may change at one node (rounded down); None for no such limit.
         feature_nodes: Maximum number of nodes whose features may change.
         feature_range: Lowest and highest value of a changed feature; needed if features may change.
         allow_isolate: Whether a node may lose all its neighbours.
+        per_target: Maximum number of flips spent on one target: ``k``, or ``(f, k)`` for f times its degree plus k, so that
+            ``(1, 2)`` is the usual degree + 2. Changed edges and changed features count, see
+            :func:`~grb.target_limits.check_per_target`.
+        queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
+        answers: What he is told: ``scores`` or ``labels``.
         constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
     """
 
@@ -177,10 +205,17 @@ class Modification(_Limits):
     feature_nodes: int = 0
     feature_range: tuple[float, float] | None = None
     allow_isolate: bool = True
+    per_target: PerTarget | None = None
+    queries: int | None = None
+    answers: Answers = "scores"
     constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
-        if (self.edges is None) == (self.edge_ratio is None):
+        self._check_queries()
+        if self.per_target is not None:
+            object.__setattr__(self, "per_target", parsed_per_target(self.per_target))
+        given = (self.edges is not None) + (self.edge_ratio is not None)
+        if given != 1 and not (given == 0 and self.per_target is not None):
             raise DataError("a modification needs either edges or edge_ratio, not both and not neither")
         for name in ("edges", "edge_ratio", "per_node", "feature_nodes"):
             value = getattr(self, name)
@@ -212,13 +247,21 @@ class Modification(_Limits):
         nodes = max(math.floor(row["feature_ratio"] * targets + 1e-9), min(targets, 1))
         return cls(edge_ratio=row["edge_ratio"], feature_nodes=nodes, feature_range=feature_range)
 
-    def budget(self, graph: Graph) -> int:
-        """Edges that may change in this graph."""
+    def budget(self, graph: Graph, targets: Tensor | None = None) -> int:
+        """Edges that may change in this graph; of its nodes, ``targets`` are attacked, or all."""
+        if self.per_target is not None:
+            limits = int(target_limits(self.per_target, graph, targets).sum())
+            return limits if self._whole is None else min(limits, self._whole.budget(graph))
         if self.edges is not None:
             return self.edges
         assert self.edge_ratio is not None
         # the small term makes 5 % of 100 edges 5 although the product may be a hair below
         return math.floor(self.edge_ratio * graph.num_edges + 1e-9)
+
+    @property
+    def _whole(self) -> Modification | None:
+        """The limits of the whole graph alone; None if there are none."""
+        return None if self.edges is None and self.edge_ratio is None else replace(self, per_target=None)
 
     def check(self, graph: Graph, edit: GraphEdit, targets: Tensor | None = None) -> dict[str, float]:
         """Refuse an edit beyond the limits, as :meth:`Injection.check` does; otherwise return the budget used."""
@@ -232,11 +275,13 @@ class Modification(_Limits):
                 allowed = sorted(self.allow)
                 raise BudgetError(f"{pairs.shape[1]} edges: {kind}, but the threat model allows only {allowed}")
         _check_edges_exist(graph, edit)
-        count, budget = edit.add.shape[1] + edit.drop.shape[1], self.budget(graph)
+        count, budget = edit.add.shape[1] + edit.drop.shape[1], self.budget(graph, targets)
         if count > budget:
             raise BudgetError(f"{count} edges are changed, but the threat model allows {budget}")
         if self.per_node is not None and count:
             self._check_per_node(graph, edit)
+        if self.per_target is not None:
+            check_per_target(self.per_target, graph, edit, targets)
         if not self.allow_isolate and edit.drop.numel():
             _check_isolated(graph, edit)
         touched = 0 if edit.set_ids is None else len(edit.set_ids)
@@ -253,17 +298,27 @@ class Modification(_Limits):
         """The limits for one graph of a collection: the fraction of its edges, rounded down but never below one."""
         if not self.edge_ratio:
             return self
-        return replace(self, edges=max(1, self.budget(graph)), edge_ratio=None)
+        assert self._whole is not None
+        return replace(self, edges=max(1, self._whole.budget(graph)), edge_ratio=None)
 
-    def node_limits(self, graph: Graph) -> Tensor | None:
-        """Edges that may change at every node, [n]; None for no such limit."""
-        if self.per_node is None:
+    def node_limits(self, graph: Graph, targets: Tensor | None = None) -> Tensor | None:
+        """Edges that may change at every node, [n]; None for no such limit.
+
+        Where targets have limits of their own, an edge between two of them is counted at both here, so that whoever keeps to
+        these limits keeps to those of :meth:`check`.
+        """
+        if self.per_node is None and self.per_target is None:
             return None
-        return (graph.adj.degrees.double() * self.per_node + 1e-9).floor().long()
+        limits = graph.adj.degrees.double() * (math.inf if self.per_node is None else self.per_node)
+        limits = (limits + 1e-9).nan_to_num(graph.n, posinf=graph.n).floor().long()
+        if self.per_target is not None:
+            ids = slice(None) if targets is None else targets
+            limits[ids] = limits[ids].minimum(target_limits(self.per_target, graph, targets))
+        return limits
 
     def _check_per_node(self, graph: Graph, edit: GraphEdit) -> None:
         counts = _ends(edit.add, graph.n) + _ends(edit.drop, graph.n)
-        limits = self.node_limits(graph)
+        limits = replace(self, per_target=None, edges=0, edge_ratio=None).node_limits(graph)
         assert limits is not None
         over = (counts > limits).nonzero().flatten()
         if len(over):
@@ -284,7 +339,10 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
     >>> threat_from_dict({"kind": "injection", "nodes": 3, "edges_per_node": 2, "feature_range": [0, 1]})
     Injection(nodes=3, edges_per_node=2, feature_range=(0, 1))
     """
-    given = dict(values) if isinstance(values, Mapping) else {}
+    try:
+        given = dict(values)
+    except (TypeError, ValueError):
+        given = {}
     kind = given.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise DataError(f"no threat model '{kind}'; 'injection' or 'modification' is needed")
@@ -292,6 +350,8 @@ def threat_from_dict(values: Mapping[str, Any]) -> Threat:
         if given.get("feature_range") is not None:
             low, high = given["feature_range"]
             given["feature_range"] = (low, high)
+        if isinstance(given.get("per_target"), list):
+            given["per_target"] = tuple(given["per_target"])
         if "allow" in given:
             given["allow"] = frozenset(given["allow"])
         if isinstance(given.get("constraints"), Mapping):
@@ -312,7 +372,7 @@ def change_threat(threat: Threat, changes: Mapping[str, Any]) -> Threat:
     if unknown:
         raise UnknownName("limit", unknown[0], known, advice=f"Allowed: {', '.join(known)}.")
     values = threat.to_dict()
-    if "edges" in changes:  # instead of a fraction of them
+    if {"edges", "per_target"} & changes.keys():  # instead of a fraction of them
         values.pop("edge_ratio", None)
     return threat_from_dict({**values, **changes})
 
@@ -327,6 +387,7 @@ def threat_within(theirs: Threat, ours: Threat) -> bool:
         return False
     # of no changed feature the range does not matter
     unused = {"feature_range"} if isinstance(theirs, Modification) and not theirs.feature_nodes else set()
+    unused |= {"queries", "answers"}  # they limit the way to an edit, not the edit
     names = [each.name for each in fields(theirs) if each.name not in unused]
     return all(_limit_within(name, getattr(theirs, name), getattr(ours, name)) for name in names)
 
@@ -340,6 +401,9 @@ def _limit_within(name: str, theirs: Any, ours: Any) -> bool:
         return ours is None
     if name == "feature_range":
         return bool(ours[0] <= theirs[0] and theirs[1] <= ours[1])
+    if name == "per_target":
+        both = [(0.0, each) if isinstance(each, int) else each for each in (theirs, ours)]
+        return all(own <= other for own, other in zip(*both, strict=True))
     return bool(theirs <= ours)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import grb
 from grb.automl import AutoTrainer, TuningResult, default_space, recipe_of, space_of, tune
@@ -208,3 +209,33 @@ def test_why_trials_fail_is_told(dataset: Dataset) -> None:
             assert tune("gcn", dataset, space=space_of(space), trials=1, epochs=2).best
     with pytest.raises(DataError, match="cannot be opened"):
         tune("gcn", dataset, space=space_of(SMALL), trials=1, storage="nonsense")
+
+
+def with_random_test_features(dataset: Dataset) -> Dataset:
+    """The same dataset, but whoever looks at its test nodes sees noise."""
+    x = dataset.features.clone()
+    test = dataset.split.test["full"]
+    x[test] = torch.randn(len(test), x.shape[1], generator=torch.Generator().manual_seed(1))
+    parts = {"train": dataset.index_train, "val": dataset.index_val, "test": test}
+    return Dataset.from_arrays(dataset.adj, x, dataset.labels, split=parts)
+
+
+def test_an_auto_trainer_does_not_see_test_nodes(dataset: Dataset) -> None:
+    def params_search(trial: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"hidden_features": [8]}, {"lr": 0.02, "n_epoch": 15}
+
+    scores = []
+    for data in (dataset, with_random_test_features(dataset)):
+        auto = AutoTrainer(GCN, data, params_search, n_trials=1)
+        auto.run()
+        scores.append(auto.best_score)
+    assert scores[0] == scores[1]
+
+
+def test_an_auto_trainer_takes_arguments_of_the_trainer_too(dataset: Dataset) -> None:
+    def params_search(trial: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"hidden_features": [8]}, {"n_epoch": 40, "early_stop": True, "early_stop_patience": 1, "seed": 3}
+
+    auto = AutoTrainer(GCN, dataset, params_search, n_trials=2)
+    auto.run()
+    assert auto.best_fit is not None and auto.best_fit.epochs < 40

@@ -393,3 +393,10 @@ def test_an_edit_against_true_labels_cannot_be_submitted(grb, checkpoints, tmp_p
     card = "kind: attack\nname: mine\nauthors: [me]\ndataset: synth-tiny\n"
     file.with_suffix(".yaml").write_text(card)
     assert "an attack on true labels, which no attacker has" in refusal(grb("submit", file, "--check"))
+
+
+def test_an_attack_without_a_model_writes_its_edit(grb, grb_json, tmp_path):
+    found = grb_json("attack", "rnd", "rnd-edges", "--dataset", "synth-tiny", "--output", tmp_path)
+    assert found["knowledge"] == "none" and len(list(tmp_path.glob("*.npz"))) == 2
+    sentence = refusal(grb("attack", "fgsm", "--dataset", "synth-tiny", "--output", tmp_path))
+    assert sentence.startswith("no model was given; attack a saved model")

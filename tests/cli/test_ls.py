@@ -65,3 +65,12 @@ def test_markdown_and_json_are_refused_together(grb):
     done = grb("ls", "--markdown", "--json")
     assert done.exit_code == 2
     assert refusal(done) == "--markdown and --json were both given; give one of them"
+
+
+def test_datasets_are_listed_with_size_and_kind(grb_json):
+    rows = {row["name"]: row for row in grb_json("ls", "datasets")["dataset"]}
+    assert all(row["kind"] for row in rows.values())
+    assert (rows["mutag"]["kind"], rows["mutag"]["graphs"], rows["mutag"]["nodes"]) == ("molecules", 188, 3371)
+    assert rows["grb-cora"]["kind"] == "citation" and rows["grb-cora"]["nodes"] == 2680
+    lacking = [name for name, row in rows.items() if row["nodes"] is None]
+    assert set(lacking) <= {"flickr-rebuilt", "reddit-rebuilt"}

@@ -72,3 +72,24 @@ def test_numbers_of_runs():
 def test_perturbations_of_the_command_line():
     assert parse_perturbation(" RandFtrs@gtaxogym ") == Spec("RandFtrs", {"compat": "gtaxogym"})
     assert parse_perturbation("original") is None
+
+
+def test_links_are_a_task_of_their_own(grb, grb_json, tmp_path):
+    """Run, analyse, and a placement that does not mix tasks."""
+    options = ("--seeds", 2, "--epochs", 6, "--store", tmp_path / "store", "--workers", 0)
+    done = grb(
+        "taxonomy", "run", "synth-tiny", "--task", "link", "--perturbations", "NoEdges,NoNodeFtrs,RandRewire", *options
+    )
+    assert done.exit_code == 0, done.stderr
+    found = grb_json("taxonomy", "analyse", tmp_path / "store", "--n-bootstrap", 9)
+    assert [name.endswith("(links)") for name in found["datasets"]] == [True]
+    assert set(found["perturbations"]) == {"NoEdges", "NoNodeFtrs", "RandRewire"}
+    placed = grb("taxonomy", "place", "synth-tiny", "--runs", tmp_path / "store")
+    assert placed.exit_code == 2 and "tasks are not mixed" in placed.stderr
+    again = grb("taxonomy", "run", "synth-tiny", "--perturbations", "NoEdges", *options)
+    assert again.exit_code == 0, again.stderr  # the labels of the same dataset are other runs
+    both = grb_json("taxonomy", "analyse", tmp_path / "store", "--n-bootstrap", 9)
+    assert len(both["datasets"]) == 2
+    wrong = grb("taxonomy", "run", "synth-graphs", "--task", "link", *options)
+    assert wrong.exit_code == 2 and "needs a single graph" in wrong.stderr
+    assert "task 'edges'" in grb("taxonomy", "run", "synth-tiny", "--task", "edges").stderr

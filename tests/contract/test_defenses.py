@@ -151,7 +151,11 @@ def test_a_white_box_attack_goes_through_the_defense(name: str) -> None:
 
 def test_pgd_raises_the_loss(name: str) -> None:
     steps = grb.run_attack("pgd", fitted(name), dataset(), iterations=6, step=0.1).steps
-    assert max(step.loss for step in steps[1:]) > steps[0].loss
+    losses = [step.loss for step in steps]
+    if name.endswith("+known"):  # nobody hears injected nodes
+        assert len(set(losses)) == 1
+    else:
+        assert max(losses[1:]) > losses[0]
 
 
 def test_a_checkpoint_gives_the_same_logits(name: str, tmp_path: Path) -> None:

@@ -43,15 +43,16 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("fga", {"refresh": 4}),
     ("nea", {"estimate": "fast", "dim": 3}),
     ("stack", {"estimate": "first_order", "refresh": 2}),
+    ("nettack", {"direct": False}),
     ("pr-bcd", {"search_space_size": 6, "everywhere": True}),
     ("gr-bcd", {"search_space_size": 6, "everywhere": True}),
 ]
-MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack")
+MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack", "meta-pgd", "nettack")
 # flips only what raises a loss, so that budget may be left over on purpose
-BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack")
+BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack", "meta-pgd", "nettack")
 # ask for outputs alone; a flip that does not help is left out by some of them too
-BY_OUTPUTS = ("eva", "eva-plus", "random-search")
-FEATURES_ONLY = ("pgd-features",)
+BY_OUTPUTS = ("eva", "eva-plus", "random-search", "distil-edges")
+FEATURES_ONLY = ("pgd-features", "fgsm-features")
 QUICK = {
     "steps": 3,
     "max_final_samples": 3,
@@ -60,6 +61,11 @@ QUICK = {
     "rounds": 2,
     "candidates": 20,
     "population": 4,
+    "training_steps": 3,
+    "asks": 2,
+    "tries": 1,
+    "attack_name": "gr-bcd",
+    "attack_steps": 2,
 }
 
 

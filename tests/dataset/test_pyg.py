@@ -53,4 +53,15 @@ def test_wikics_trains_on_both_masks_and_stops_on_its_own() -> None:
 
 
 def test_categories_of_atoms_become_columns_of_fixed_width() -> None:
-    assert ogb.one_hot(torch.tensor([[2, 0], [0, 1]]), [3, 2]).tolist() == [[0, 0, 1, 1, 0], [1, 0, 0, 0, 1]]
+    made = ogb.one_hot(torch.tensor([[2, 0], [0, 1]]), [3, 2])
+    assert (made @ torch.eye(5)).tolist() == [[0, 0, 1, 1, 0], [1, 0, 0, 0, 1]]
+
+
+def test_edges_that_raw_files_list_again_are_noted(tmp_path) -> None:
+    """torch_geometric merges them without a word: half of IMDB-BINARY's list, a tenth of Actor's."""
+    (tmp_path / "out1_graph_edges.txt").write_text("node_id\tnode_id\n0\t1\n1\t0\n0\t1\n0\t1\n")
+    assert pyg.listed_again(tmp_path) == ["2 edges listed again in the raw files merged"]
+    (tmp_path / "out1_graph_edges.txt").write_text("node_id\tnode_id\n0\t1\n1\t0\n")
+    assert pyg.listed_again(tmp_path) == []
+    (tmp_path / "MADE_A.txt").write_text("1, 2\n2, 1\n1, 2\n")
+    assert pyg.listed_again(tmp_path) == ["1 edges listed again in the raw files merged"]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import grb
+import grb.trainer
 from grb.errors import DataError
 from grb.graph import Adjacency
 from grb.model.adapters import Wrapped, wrap
@@ -181,8 +182,28 @@ def refuses_edges(model: Wrapped) -> None:
         raise AssertionError("an attack on edges ran without their gradients")
 
 
+def ready(library: str, name: str, *, edges: bool = True) -> None:
+    """A model of ``grb.model.dgl`` or ``grb.model.cogdl`` in our Trainer and under our attacks, without any conversion."""
+    import importlib
+
+    torch.manual_seed(0)
+    d, classes = dataset().num_features, dataset().num_classes
+    make = getattr(importlib.import_module(f"grb.model.{library}"), name)
+    model = make(d, classes, hidden_features=16, n_layers=2, dropout=0.3)
+    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+    trainer = grb.trainer.Trainer(dataset=dataset(), optimizer=adam, loss=functional.cross_entropy)
+    trainer.train(model=model, n_epoch=100, train_mode="inductive")
+    assert trainer.evaluate(model) > 0.5, trainer.evaluate(model)
+    loses_to_injection(model)
+    if edges:
+        loses_to_edges(model)
+
+
 CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "dgl": {
+        "a ready GCN trains and loses to injected nodes and changed edges": lambda: ready("dgl", "GCN"),
+        "a ready GAT trains and loses to injected nodes and changed edges": lambda: ready("dgl", "GAT"),
+        "a ready GIN trains and loses to injected nodes and changed edges": lambda: ready("dgl", "GIN"),
         "GraphConv has its own logits": lambda: same_logits(*dgl_model(Convolutions)),
         "GraphConv loses to injected nodes": lambda: loses_to_injection(dgl_model(Convolutions)[0]),
         "GraphConv loses to changed edges": lambda: loses_to_edges(dgl_model(Convolutions)[0]),
@@ -193,6 +214,8 @@ CHECKS: dict[str, dict[str, Callable[[], None]]] = {
         "GATConv without weights refuses attacks on edges": lambda: refuses_edges(dgl_model(Attention)[0]),
     },
     "cogdl": {
+        "a ready GCN trains and loses to injected nodes and changed edges": lambda: ready("cogdl", "GCN"),
+        "a ready GAT trains and loses to injected nodes": lambda: ready("cogdl", "GAT", edges=False),
         "GCN has its own logits": lambda: same_logits(*cogdl_model()),
         "GCN loses to injected nodes": lambda: loses_to_injection(cogdl_model()[0]),
         "GCN loses to changed edges": lambda: loses_to_edges(cogdl_model()[0]),

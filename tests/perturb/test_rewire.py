@@ -128,3 +128,15 @@ def test_a_share_outside_its_range_is_refused() -> None:
     with pytest.raises(DataError, match=r"share is 1.5, but 0 to 1"):
         RandRewire(1.5)
     assert np.isfinite(RandRewire().share)
+
+
+def test_a_rewiring_that_moves_fewer_edges_than_asked_for_says_so() -> None:
+    sparse, dense = graph_of(nx.path_graph(40)), graph_of(nx.complete_graph(8))
+    almost = graph_of(nx.complement(nx.path_graph(12)))
+    assert RandRewire().remarks(sparse, RandRewire()(sparse, generator(0))) == []
+    (full,) = RandRewire().remarks(dense, RandRewire()(dense, generator(0)))
+    assert full.startswith("RandRewire moved 0 of 28 edges (0.0 %) instead of 14")
+    rewired = RandRewire()(almost, generator(0))
+    moved = len(pairs(rewired) - pairs(almost))
+    (some,) = RandRewire().remarks(almost, rewired)
+    assert f"moved {moved} of 55 edges" in some and "instead of 26" in some

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
 import pytest
 
-from grb.pipeline import Store, Study, plan_study
-from grb.pipeline.estimate import ADVERSARIAL, FIT, estimate, seconds_of
+from grb.model.profiling import profiler
+from grb.pipeline import Limits, Store, Study, plan_study, run
+from grb.pipeline.estimate import ADVERSARIAL, FIT, _profiling_seconds, estimate, seconds_of
+from grb.pipeline.profiles import Profiling, plan_profiles
+from grb.pipeline.spec import jsonable
+from grb.pipeline.study import DatasetSize
 from pipeline.parts import BARE, copied, of_kind, recipe
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_what_is_done_costs_nothing(study: Study, store: Store) -> None:
@@ -76,3 +83,44 @@ def test_measured_steps_count(study: Study, store: Store) -> None:
 def test_measurements_of_another_dataset_do_not_count(store: Store, tmp_path: Path) -> None:
     study = plan_study(recipe(dataset="synth-cora"))
     assert not any(line.measured for line in estimate(study, store))
+
+
+# nodes, edges, graphs
+MEASURED = {
+    "Actor": (7600, 26659, 1),
+    "CF-CiteSr": (4230, 5337, 1),
+    "ENZYMES": (19580, 37282, 600),
+    "IMDB-BINARY": (19773, 96531, 1000),
+    "MUTAG": (3371, 3721, 188),
+    "PROTEINS": (43471, 81044, 1113),
+    "SYNTHETICnew": (30000, 58875, 300),
+    "WebKB-Cor": (183, 277, 1),
+    "WebKB-Tex": (183, 279, 1),
+    "WebKB-Wis": (251, 450, 1),
+}
+
+
+@pytest.mark.parametrize("title", MEASURED)
+def test_profiling_takes_no_more_than_twice_what_the_plan_says(title: str) -> None:
+    """CPU seconds of an epoch, as the runs of docs/results say them; small graphs took three times what was planned."""
+    rows = map(json.loads, (ROOT / "docs/results/taxonomy-runs.jsonl").read_text().splitlines())
+    own = [row["cpu_seconds"] / row["epochs"] for row in rows if row["dataset"] == title]
+    nodes, edges, graphs = MEASURED[title]
+    method = jsonable(profiler("gcn", collection=graphs > 1, epochs=100))
+    planned = _profiling_seconds(method, "gcn", DatasetSize(nodes, edges, 10, graphs)) / 100
+    assert 0.5 < statistics.median(own) / planned < 2
+
+
+def test_runs_of_another_length_are_scaled_by_their_epochs(tmp_path: Path) -> None:
+    """A try-out of two epochs in the store must not make three hundred look cheap."""
+    store = Store(tmp_path / "store")
+    short = plan_profiles(Profiling(["synth-tiny"], [], seeds=[0], training={"epochs": 2, "width": 8}))
+    run(short.jobs.values(), store, limits=Limits(0))
+    (record,) = [store.read(key) for key in short.jobs]
+    long = plan_profiles(Profiling(["synth-tiny"], [], seeds=[0], training={"epochs": 200, "width": 8}))
+    (seconds,) = seconds_of(long, store).values()
+    assert seconds == pytest.approx(100 * record.provenance["cpu_seconds"])
+    patient = plan_profiles(
+        Profiling(["synth-tiny"], [], seeds=[0], training={"epochs": 200, "patience": 10, "width": 8})
+    )
+    assert seconds_of(patient, store)[next(iter(patient.jobs))] == pytest.approx(seconds / 4)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from grb.errors import DataError
-from grb.taxonomy import Profiles, as_published, compare, from_runs, published
+from grb.taxonomy import Profiles, as_published, assign, compare, from_runs, published
 
 RUNS = [
     ("ENZYMES", "-", 0, 0.90),
@@ -27,16 +28,50 @@ RUNS = [
 ]
 
 
-def test_ratios_are_those_of_the_means_and_intervals_those_of_a_student() -> None:
+def test_ratios_are_those_of_the_means() -> None:
     found = compare(from_runs(RUNS))
     enzymes = next(own for own in found.datasets if own.dataset == "ENZYMES")
     cells = {cell.perturbation: cell for cell in enzymes.cells}
     assert enzymes.original == pytest.approx(0.91) and enzymes.runs == 2
     assert cells["NoEdges"].left == pytest.approx(0.82 / 0.91)
-    half = 12.706204736 * (0.04 / math.sqrt(2)) / math.sqrt(2)  # t of one degree of freedom, deviation over n - 1
-    assert cells["NoEdges"].high == pytest.approx((0.82 + half) / 0.91)
     assert cells["NoEdges"].published == pytest.approx(2 ** published("inductive").profiles.row("ENZYMES")["NoEdges"])
     assert cells["FiedlerFrag"].runs == 1 and math.isnan(cells["FiedlerFrag"].low)
+
+
+def test_intervals_have_the_variance_of_the_original_too() -> None:
+    """Paired runs share a seed, so their deviations are compared one by one; otherwise variances add up."""
+    paired = from_runs([row for row in RUNS if row[0] == "ENZYMES" and row[1] in ("-", "NoEdges")])
+    (cell,) = compare(paired).datasets[0].cells
+    apart = 0.02 / 0.82 - 0.01 / 0.91  # relative deviations of the two runs, of both signs
+    half = 12.706204736 * apart * 0.82 / 0.91  # t of one degree of freedom
+    assert (cell.low, cell.high) == pytest.approx((0.82 / 0.91 - half, 0.82 / 0.91 + half))
+
+    cells = {each.perturbation: each for each in compare(from_runs(RUNS)).datasets[1].cells}  # one cell has other seeds
+    variances = (0.02 / 0.82) ** 2, (0.01 / 0.91) ** 2
+    freedom = sum(variances) ** 2 / sum(each**2 for each in variances)
+    half = stats.t.ppf(0.975, freedom) * math.sqrt(sum(variances)) * 0.82 / 0.91
+    assert cells["NoEdges"].high == pytest.approx(0.82 / 0.91 + half)
+
+
+def test_a_shaky_original_makes_every_ratio_shaky() -> None:
+    steady = [("ENZYMES", "NoEdges", seed, 0.8) for seed in range(3)]
+    sure = compare(from_runs([*steady, *(("ENZYMES", "-", seed, 0.9) for seed in range(3))])).datasets[0].cells[0]
+    shaky = compare(from_runs([*steady, *(("ENZYMES", "-", s, v) for s, v in enumerate((0.8, 0.9, 1.0)))]))
+    assert sure.high == pytest.approx(sure.low) and shaky.datasets[0].cells[0].high > sure.high + 0.1
+
+
+def test_compare_places_as_place_does() -> None:
+    """On WebKB-Tex one said T-3 and the other T-2."""
+    rows = []
+    for name, value in {"-": 0.0, **published("transductive").profiles.row("WebKB-Tex")}.items():
+        rows += [("WebKB-Tex", name, seed, 0.77 * 2 ** (0.8 * value) + 0.01 * (seed - 1)) for seed in range(3)]
+    own = from_runs(rows)
+    (compared,) = compare(own).datasets
+    placed = assign(own, "transductive", exclude="WebKB-Tex")
+    assert compared.placement is not None and compared.placement.group == placed.group
+    assert compared.placement.probability == placed.probability
+    said = compared.placed[2]
+    assert said == "fits nowhere" if placed.group is None else said.startswith(placed.group)
 
 
 def test_what_the_published_code_does_stands_for_its_name_dataset_by_dataset() -> None:

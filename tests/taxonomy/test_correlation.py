@@ -46,7 +46,7 @@ def test_models_are_compared_on_what_they_share():
         ({"gcn": random(0), "gin": random(1, "a", ("x",))}, "log2", "share 1 cells, but at least 3"),
         (
             {"gcn": random(0), "gin": Profiles(("a",), ("x",), np.zeros((1, 1)))},
-            "auroc",
+            "log2-auroc",
             "profiles of 'gin' hold ratios only",
         ),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from grb.errors import UnknownName
@@ -50,3 +51,32 @@ def test_a_model_that_guesses_has_no_profile_to_speak_of() -> None:
     assert "hardly beats guessing" in describe_profile({}, 0.55)[0]
     assert "guessing would leave 56 % of it" in describe_profile({}, 0.9)[0]
     assert describe_profile({}) == []
+
+
+def test_the_meaning_of_a_group_leaves_out_what_does_not_hold() -> None:
+    whole = meaning("T-1")
+    assert "neighbours are unlike" in whole and "Unlike" not in whole
+    smooth = {"NoNodeFtrs": 0.6, "NodeDeg": 0.6, "LowPass": 0.98, "HighPass": 0.7}
+    found = meaning("T-1", smooth)
+    assert "neighbours are unlike" not in found and "no better than averaging here" in found
+    assert "features decide" in found
+
+
+def test_a_claim_that_only_may_fail_is_left_out_but_not_denied() -> None:
+    ratios = {"NoNodeFtrs": 0.6, "NodeDeg": 0.6, "NoEdges": 0.96}
+    drawn = {name: np.full(100, value) for name, value in ratios.items()} | {"NoEdges": np.linspace(0.9, 1.0, 100)}
+    assert "edges" not in meaning("I-1", ratios, drawn)
+    assert "edges are missed here" in meaning("I-1", ratios, {**drawn, "NoEdges": np.full(100, 0.96)})
+
+
+def test_what_the_draws_do_not_support_is_not_said() -> None:
+    ratios = {"NoNodeFtrs": 0.8, "LowPass": 0.87, "HighPass": 0.96}
+    rng = np.random.default_rng(0)
+    wide = {name: value + 0.3 * rng.standard_normal(500) for name, value in ratios.items()}
+    text = " ".join(describe_profile(ratios, None, wide))
+    assert "Whether features matter is not decided" in text and "unlike" not in text
+    narrow = {name: value + 0.001 * rng.standard_normal(500) for name, value in ratios.items()}
+    text = " ".join(describe_profile(ratios, None, narrow))
+    assert "Features matter much: without them 80 % (80 to 80)" in text and "neighbours are unlike" in text
+    between = {"NoNodeFtrs": 0.85 + 0.03 * rng.standard_normal(500)}
+    assert describe_profile({"NoNodeFtrs": 0.85}, None, between)[0].startswith("Features matter: without them 85 %")

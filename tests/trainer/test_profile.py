@@ -9,8 +9,9 @@ import torch
 from grb.dataset.splits import Folds, Split
 from grb.errors import DataError
 from grb.graph import Graph, adjacency_from_edges
-from grb.model.profiling import ProfilingConfig, profiler
-from grb.trainer.profile import Profiled, _Schedule, fit_profile
+from grb.model.profiling import MIN_DECREASE, ProfilingConfig, profiler
+from grb.taxonomy import check_placeable
+from grb.trainer.profile import Point, Profiled, Progress, _Schedule, fit_profile
 from made_collections import random_collection
 
 FAST = {"width": 16, "epochs": 6, "batch": 16}
@@ -69,7 +70,10 @@ def test_labels_of_test_items_have_no_say_in_training(data) -> None:
     y[split.test["full"]] = 1 - y[split.test["full"]]
     task = "graph" if graph.ptr is not None else "node"
     plain, flipped = run(data, task=task), run((replace(graph, y=y), split), task=task)
-    assert plain.history == flipped.history
+    # test AUROCs are recorded, and have no say either
+    assert [replace(each, auroc=None) for each in plain.history] == [
+        replace(each, auroc=None) for each in flipped.history
+    ]
     assert plain.auroc == pytest.approx(1 - flipped.auroc)
 
 
@@ -77,14 +81,63 @@ def test_test_graphs_have_no_say_in_training() -> None:
     graph, split = told_apart()
     owner = torch.isin(graph.owner, split.test["full"])
     x = torch.where(owner.unsqueeze(1), -graph.x, graph.x)
-    assert run((graph.with_features(x), split)).history == run((graph, split)).history
+    turned, plain = run((graph.with_features(x), split)).history, run((graph, split)).history
+    assert [replace(each, auroc=None) for each in turned] == [replace(each, auroc=None) for each in plain]
 
 
 def test_stopping_early_is_said() -> None:
     done = run(told_apart(), profiler("gcn", collection=True, width=8, epochs=50, patience=2, lr=1e-6))
     assert done.epochs == done.best_epoch + 3 < 50
-    assert done.stopped == "no better validation AUROC for 2 epochs"
+    assert done.stopped == "no better validation AUROC and no lower training loss for 2 epochs"
     assert run(told_apart()).stopped == "all epochs done"
+
+
+def test_the_kept_test_aurocs_are_those_of_the_best_epochs_so_far() -> None:
+    done = run(told_apart(), profiler("gcn", collection=True, **FAST))
+    best = -1.0
+    for point in done.history:
+        assert (point.auroc is not None) == (point.val_auroc > best)
+        best = max(best, point.val_auroc)
+    assert [point.auroc for point in done.history if point.auroc is not None][-1] == done.auroc
+
+
+def course(losses: list[float], better: set[int], patience: int, min_decrease: float | None) -> int | None:
+    """The epoch at which a course ends, None if it does not."""
+    progress = Progress(min_decrease)
+    for epoch, loss in enumerate(losses):
+        progress.update(Point(epoch, loss, 1.0, 0.5, 0.01), epoch in better)
+        if epoch - progress.epoch >= patience:
+            return epoch
+    return None
+
+
+def test_a_run_is_not_over_while_its_loss_falls() -> None:
+    """Without features the validation AUROC stays where it is for hundreds of epochs, and then rises."""
+    slow = [2.0 - 0.005 * epoch for epoch in range(200)]
+    assert course(slow, {0}, 40, None) == 40
+    assert course(slow, {0}, 40, 0.02) is None
+    flat = [*slow, *([1.0] * 100)]
+    assert 200 <= course(flat, {0}, 40, 0.02) <= 250
+
+
+def test_a_loss_that_falls_for_ever_but_ever_less_ends() -> None:
+    by_heart = [2.0 * 0.98**epoch for epoch in range(1000)]
+    end = course(by_heart, {0, 30}, 40, 0.02)
+    assert end is not None and by_heart[end - 40] < 0.1 * by_heart[0]
+
+
+def test_noise_of_the_loss_is_no_progress() -> None:
+    rng = np.random.default_rng(0)
+    assert course((1.7 + 0.005 * rng.standard_normal(300)).tolist(), {0}, 40, 0.02) == 40
+
+
+def test_a_patience_comes_with_the_rule_unless_told_otherwise() -> None:
+    assert profiler("gcn", collection=True).min_decrease is None
+    assert profiler("gcn", collection=True, patience=9).min_decrease == MIN_DECREASE
+    assert profiler("gcn", collection=True, patience=9, min_decrease=0.5).min_decrease == 0.5
+    for wrong in (0.0, -1.0, 2.0, float("nan")):
+        with pytest.raises(DataError, match="min_decrease of a profiling model"):
+            profiler("gcn", collection=True, patience=9, min_decrease=wrong)
 
 
 def test_a_plateau_of_the_validation_loss_halves_the_rate() -> None:
@@ -118,3 +171,20 @@ def test_a_graph_without_labels_is_refused() -> None:
     graph, split = single()
     with pytest.raises(DataError, match="needs labels"):
         run((replace(graph, y=None), split), task="node")
+
+
+def test_values_are_predicted_and_scored_by_their_concordance() -> None:
+    """A regression: the value of a graph is the mean of its first feature."""
+    graph, split = told_apart()
+    sums = torch.zeros(graph.num_graphs).index_add_(0, graph.owner, graph.x[:, 0])
+    valued = replace(graph, y=sums / graph.ptr.diff())
+    chosen = profiler("gcn", collection=True, width=16, epochs=30, batch=16, lr=1e-2)
+    done = fit_profile(valued, split, chosen, task="graph", classes=1, seed=0)
+    assert done.auroc > 0.75
+    shifted = fit_profile(replace(valued, y=1000 * valued.y + 5), split, chosen, task="graph", classes=1, seed=0)
+    assert shifted.auroc == pytest.approx(done.auroc, abs=0.1)  # neither unit nor origin matters
+    same = replace(valued, y=torch.ones(graph.num_graphs))
+    with pytest.raises(DataError, match="all the same"):
+        fit_profile(same, split, chosen, task="graph", classes=1, seed=0)
+    with pytest.raises(DataError, match="tasks are not mixed"):
+        check_placeable(valued)

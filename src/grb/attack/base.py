@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.attack.graphs import Note, merge_notes, node_types
+from grb.attack.oracle import QueryOracle
 from grb.attack.passes import Passes, count_passes
 from grb.attack.untouched import AttackError as AttackError
 from grb.attack.untouched import untouched
@@ -24,7 +26,7 @@ from grb.graph import Graph, GraphEdit
 from grb.graph.batching import batch_edits, get_example
 from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
-from grb.model.base import check_features, predict
+from grb.model.base import EvaluationView, check_features, observing, predict
 from grb.model.pooled import GraphLevel
 from grb.threat import Injection, Modification, Threat
 
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 # seeds of the graphs of a collection are below this
 SEEDS = 2**31
 
-Knowledge = Literal["white-box", "transfer", "none"]
+Knowledge = Literal["white-box", "transfer", "query", "none"]
 Labels = Literal["predicted", "true"]
 
 
@@ -51,6 +53,7 @@ def accepts_paper_names(cls: type[_Class]) -> type[_Class]:
     def init(self: _Class, *args: Any, **given: Any) -> None:
         own_init(self, *args, **without_paper_names(given, accepted))
 
+    init.paper_names = {old for old, new in PAPER_NAMES.items() if new in accepted}  # type: ignore[attr-defined]
     cls.__init__ = init  # type: ignore[assignment]
     return cls
 
@@ -122,12 +125,14 @@ class AttackContext:
         view: From ``Dataset.attacker_view()``: no test labels in it.
         threat: What is allowed.
         model: The victim (white-box) or a surrogate (transfer); None for attacks that need no model.
-        knowledge: Which of these the model is; goes into the record.
+        knowledge: Which of these the model is; goes into the record. With ``query`` the attack does not get the model: it may
+            ask an oracle, as often as the threat model's ``queries`` says.
         true_labels: The targets' own labels, [t], for the evaluator's worst case alone; None for every real attacker, who aims
             at what the model predicts on the clean graph.
         on_trial: Called with every :class:`Trial` of an attack that makes several.
         on_step: Called with every :class:`Step`, for progress and histories.
         on_note: Called with remarks that belong into the record.
+        oracle: What an attack with ``knowledge="query"`` gets in place of the model; :func:`run_attack` makes it.
     """
 
     view: View
@@ -138,6 +143,7 @@ class AttackContext:
     on_note: Callable[[Note], None] = field(default=lambda note: None, repr=False)
     true_labels: Tensor | None = field(default=None, repr=False)
     on_trial: Callable[[Trial], None] = field(default=lambda trial: None, repr=False)
+    oracle: QueryOracle | None = field(default=None, repr=False)
 
     @property
     def labels(self) -> Labels:
@@ -176,6 +182,10 @@ class AttackContext:
 
     def surrogate(self) -> nn.Module:
         """The model to attack; refuses a context without one."""
+        if self.model is None and self.oracle is not None:
+            raise DataError(
+                "this attack needs a model, but may only ask here; random-search, eva and distil can do that"
+            )
         if self.model is None:
             raise DataError("this attack needs a model: the victim for a white-box attack, a surrogate for a transfer")
         return self.model
@@ -213,6 +223,7 @@ class AttackResult:
     labels: Labels = "predicted"
     trials: tuple[Trial, ...] = ()
     passes: Passes = field(default_factory=Passes)
+    queries: int | None = None
 
     @property
     def envelope(self) -> Tensor | None:
@@ -245,19 +256,28 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
     notes: list[Note] = []
     trials: list[Trial] = []
     knowledge = _knowledge(attack, context)
+    oracle = _oracle(context) if knowledge == "query" else None
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
     given = AttackContext(
         context.view,
         deepcopy(context.threat),
-        context.model,
+        None if oracle is not None else context.model,
         knowledge,
         record,
         notes.append,
         context.true_labels,
         tried,
+        oracle,
     )
+    # a defense that tells known nodes from others does so under attack as well
+    known = EvaluationView.of(torch.cat([context.view.train, context.view.val]), context.graph.n)
     start, start_cpu = time.perf_counter(), time.process_time()
-    with untouched(_tensors(given), given.model), torch.random.fork_rng(devices=[]), count_passes() as passes:
+    with (
+        observing(context.model, known) if context.model is not None else nullcontext(),
+        untouched(_tensors(given), context.model),
+        torch.random.fork_rng(devices=[]),
+        count_passes() as passes,
+    ):
         # for models and attacks that draw from the global generator all the same
         torch.default_generator.manual_seed(seed)
         edit = attack(given, generator=torch.Generator().manual_seed(seed))
@@ -278,7 +298,16 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         labels=context.labels,
         trials=tuple(trials),
         passes=passes,
+        queries=None if oracle is None else oracle.used,
     )
+
+
+def _oracle(context: AttackContext) -> QueryOracle:
+    """The victim as an attacker meets it who may only ask."""
+    if context.model is None or context.threat.queries is None:
+        raise DataError("knowledge is 'query', but that needs the victim as model and queries in the threat model")
+    threat = deepcopy(context.threat)
+    return QueryOracle(context.model, context.graph, threat, context.targets)
 
 
 def project(context: AttackContext, edit: GraphEdit) -> GraphEdit:
@@ -337,6 +366,7 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
             sum(result.passes.forward for result in done.values()),
             sum(result.passes.backward for result in done.values()),
         ),
+        queries=sum(result.queries or 0 for result in done.values()) if context.knowledge == "query" else None,
     )
 
 
@@ -365,6 +395,11 @@ def context_from_arrays(
     return AttackContext(view, threat, model)
 
 
+def is_mask(model: Any, adj: Any, features: Any, target_mask: Any, **_: Any) -> bool:
+    """Whether the targets of an ``attack()`` call are a boolean tensor, as ours are; THUDM/grb's may be ids."""
+    return isinstance(target_mask, Tensor) and target_mask.dtype == torch.bool
+
+
 def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:
     """Logits of all nodes on the clean graph in evaluation mode, and the labels that the attack aims at, [t].
 
@@ -383,7 +418,7 @@ def _taken_over(edit: GraphEdit) -> GraphEdit:
 def _check_context(context: AttackContext) -> None:
     check_ids(context.targets, context.graph.n, "the list of targets")
     if context.knowledge not in get_args(Knowledge):
-        raise DataError(f"knowledge is {context.knowledge!r}, but 'white-box' or 'transfer' is needed")
+        raise DataError(f"knowledge is {context.knowledge!r}, but 'white-box', 'transfer' or 'query' is needed")
     if context.model is not None:
         check_features(context.model, context.graph)
     true = context.true_labels

@@ -258,7 +258,9 @@ def _plan(stages: Sequence[Stage], lead: int, ops: Sequence[CSR], front: _Front,
             front = _Front(n, front.varying, front.constant, stage.apply(front.state))
             continue
         op = ops[stage.op]
-        varies = _neighbourhood(op, front.varying, n) & wanted
+        # whoever hears a varying row varies; in a directed pattern that is not whom the row hears
+        hearers = op.pattern if op.pattern.symmetric else op.pattern.transposed[0]
+        varies = _neighbourhood(hearers, front.varying, n) & wanted
         after, constant = varies.nonzero().flatten(), (wanted & ~varies).nonzero().flatten()
         step: Callable[[State], State]
         if isinstance(stage, Mix):
@@ -280,15 +282,15 @@ def _needed_rows(stages: Sequence[Stage], ops: Sequence[CSR], n: int, targets: T
         if isinstance(stage, Pool):
             mask = torch.ones_like(mask)
         elif not isinstance(stage, Rows) and not mask.all():
-            mask = _neighbourhood(ops[stage.op], mask.nonzero().flatten(), n)
+            mask = _neighbourhood(ops[stage.op].pattern, mask.nonzero().flatten(), n)
     return needed[::-1]
 
 
-def _neighbourhood(op: CSR, rows: Tensor, n: int) -> Tensor:
-    """The rows and everything joined with them; patterns of ours are symmetric, so both directions agree."""
+def _neighbourhood(pattern: Pattern, rows: Tensor, n: int) -> Tensor:
+    """The rows and the columns of all their entries, [n] booleans."""
     mask = torch.zeros(n, dtype=torch.bool)
     mask[rows] = True
-    mask[op.pattern.rows(rows)[0].indices] = True
+    mask[pattern.rows(rows)[0].indices] = True
     return mask
 
 

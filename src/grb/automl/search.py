@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from grb.errors import DataError, GRBError, require
 from grb.pipeline.spec import digest
 
 if TYPE_CHECKING:
-    from grb.trainer import Epoch
+    from grb.trainer import Epoch, Fit
 
 Sampler = Literal["tpe", "random"]
 # epochs between two looks at whether a training is worth going on
@@ -289,12 +290,16 @@ def recipe_of(found: list[TuningResult]) -> str:
 class AutoTrainer:
     """The benchmark's own interface: a function proposes the arguments of a model and of its training, trial by trial.
 
+    A trial is worth the best validation score of its training, measured on what that training may see: the sub-graph of
+    training and validation nodes where it is inductive. (:class:`grb.trainer.AutoTrainer` has THUDM/grb's own signature.)
+
     Args:
         model_class: Called with the proposed arguments, ``in_features`` and ``out_features``.
         dataset: Dataset to tune on.
-        params_search: Function from a trial of Optuna to ``(model_params, train_params)``.
+        params_search: Function from a trial of Optuna to ``(model_params, train_params)``; the second has ``lr``, ``optimizer``
+            (called with the parameters) and arguments of :class:`~grb.trainer.Trainer` and of its ``train``.
         n_trials: Number of trials.
-        seed: Random seed of the search and of the trainings.
+        seed: Random seed of the search, of the weights and of the trainings.
         storage: Database in which Optuna keeps the trials; every run begins a new study.
     """
 
@@ -312,37 +317,43 @@ class AutoTrainer:
         self.best_model: torch.nn.Module | None = None
         self.best_score = -math.inf
         self.best_params: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        self.best_fit: Fit | None = None
 
     def run(self) -> torch.nn.Module:
         """Search, and return the best model; its score and arguments are ``best_score`` and ``best_params``."""
-        from grb.trainer.trainer import Trainer
-
         optuna = require("optuna", extra="automl", what="tuning")
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-        def one(trial: Any) -> float:
-            model_params, train_params = self.params_search(trial)
-            train = dict(train_params)
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(self.seed)
-                model = self.model_class(
-                    in_features=self.dataset.num_features, out_features=self.dataset.num_classes, **model_params
-                )
-            adam = torch.optim.Adam(model.parameters(), lr=train.pop("lr", 0.01))
-            trainer = Trainer(dataset=self.dataset, optimizer=adam, loss=torch.nn.functional.cross_entropy)
-            trainer.train(model=model, **train)
-            score = float(trainer.evaluate(model, self.dataset.val_mask))
-            if score > self.best_score:
-                self.best_model, self.best_score = model, score
-                self.best_params = (dict(model_params), dict(train_params))
-            return score
-
         start = time.perf_counter()
         study = optuna.create_study(
             direction="maximize", sampler=optuna.samplers.TPESampler(seed=self.seed), storage=self.storage
         )
-        study.optimize(one, n_trials=self.n_trials)
+        study.optimize(self.objective, n_trials=self.n_trials)
         self.seconds = time.perf_counter() - start
         if self.best_model is None:
             raise DataError("no trial was finished")
         return self.best_model
+
+    def objective(self, trial: Any) -> float:
+        """Train what one trial proposes and return its best validation score."""
+        model_params, train_params = self.params_search(trial)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.seed)
+            model = self.model_class(
+                in_features=self.dataset.num_features, out_features=self.dataset.num_classes, **model_params
+            )
+        fit = self._trained(model, dict(train_params))
+        if fit.best_score is None:
+            raise DataError(f"dataset '{self.dataset.name}' has no validation nodes to tune with")
+        if fit.best_score > self.best_score:
+            self.best_model, self.best_score, self.best_fit = model, fit.best_score, fit
+            self.best_params = (dict(model_params), dict(train_params))
+        return fit.best_score
+
+    def _trained(self, model: torch.nn.Module, given: dict[str, Any]) -> Fit:
+        from grb.trainer.trainer import Trainer
+
+        lr = given.pop("lr", 0.01)
+        make = given.pop("optimizer", None) or (lambda parameters: torch.optim.Adam(parameters, lr=lr))
+        for_training = {name: given.pop(name) for name in inspect.signature(Trainer.train).parameters if name in given}
+        options = {"loss": torch.nn.functional.cross_entropy, "seed": self.seed, **given}
+        return Trainer(self.dataset, make(model.parameters()), **options).train(model=model, **for_training)

@@ -16,6 +16,7 @@ from grb._version import __version__
 from grb.cli import (
     attack,
     audit,
+    certify,
     check,
     data,
     doctor,
@@ -24,6 +25,8 @@ from grb.cli import (
     info,
     leaderboard,
     ls,
+    migrate,
+    replay,
     run,
     store,
     submit,
@@ -207,12 +210,15 @@ app.add_typer(data.app, name="data")
 app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
+app.command("certify")(certify.certify)
+app.command("replay")(replay.replay)
 app.command("audit")(audit.audit)
 app.command("run")(run.run)
 app.add_typer(store.app, name="store")
 app.command("submit")(submit.submit)
 app.command("tune")(tune.tune)
 app.command("check")(check.check)
+app.command("migrate")(migrate.migrate)
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("figures")(figures.figures)
 app.add_typer(taxonomy.app, name="taxonomy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,7 +49,7 @@ Limits = Annotated[
         "--limit",
         metavar="NAME=VALUE",
         help="A limit of the threat model instead of the paper's: nodes, edges_per_node, edges, edge_ratio, "
-        "feature_nodes, feature_range=-0.9,0.9; repeatable.",
+        "per_target=1,2, feature_nodes, feature_range=-0.9,0.9, queries, answers; repeatable.",
     ),
 ]
 AimedLabels = Annotated[
@@ -124,6 +124,8 @@ def attack(
       grb attack auto --model gcn.safetensors --labels true
       grb attack pgd --model gcn.safetensors --param iterations=100 -o edits/ --figures figures/
       grb attack tdgia --surrogate gcn --dataset grb-cora -o my-attack.npz
+      grb attack rnd --dataset grb-cora -o random.npz
+      grb attack random-search --model gcn.safetensors --limit queries=1000 --limit answers=labels
     """
     from grb.dataset import load_dataset
 
@@ -135,8 +137,10 @@ def attack(
     )
     options.find_code([*attacks, dataset or "", surrogate or ""])
     chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
+    nobody = model is None and surrogate is None and not victim
+    blind = nobody and not any(getattr(resolve("attack", name), "needs_model", True) for name in chosen)
     submission_only = (
-        surrogate is not None and dataset is not None and written is not None
+        (surrogate is not None or blind) and dataset is not None and written is not None
     )  # a submission: nobody to score
     roles = _roles(model, surrogate, victim or [], submission_only=submission_only)
     _check_labels(labels, chosen, roles.knowledge)
@@ -151,10 +155,12 @@ def attack(
         raise DataError(f"--labels is true, but nodes of '{loaded.name}' have several labels; leave it out")
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
     threats = _threats(specs, allowed, loaded, options.chosen_difficulties(difficulty, loaded))
+    asking = roles.knowledge == "white-box" and any(threat.queries is not None for threat in threats.values())
+    knowledge = "query" if asking else roles.knowledge
     options.check_target(written, len(threats) * len(listed), attack_report.SUFFIX, example="edits/")
     _check_figures(figures, loaded)
     with jobs.opened_store(store) as place:
-        runs, about = _plan(planner, place, roles, specs, threats, listed, labels)
+        runs, about = _plan(planner, place, roles, specs, threats, listed, labels, knowledge)
         interrupted = jobs.do(
             planner.jobs,
             place,
@@ -163,7 +169,7 @@ def attack(
             message=lambda run: attack_report.message(place, run),
             steps=lambda job: attack_report.expected_steps(job, loaded),
         )
-        header = {**jobs.header(loaded, planner.data.fingerprint, threads), "knowledge": roles.knowledge}
+        header = {**jobs.header(loaded, planner.data.fingerprint, threads), "knowledge": knowledge}
         header |= {"attacked": about, "labels": labels}
         over = [run for run in runs if run.error or all(map(place.has, run.keys))]
         for run in over:
@@ -214,6 +220,7 @@ def _roles(model: Path | None, surrogate: str | None, victims: Sequence[Path], *
         )
         raise DataError(
             f"{missing}; attack a saved model with --model FILE, "
+            "write the edit of an attack without a model with --dataset NAME --output FILE, "
             "or train a surrogate with --surrogate NAME and score --victim FILE"
         )
     if model is not None and model.resolve() in [file.resolve() for file in victims]:
@@ -279,7 +286,7 @@ def _threats(
             )
     if {"edges", "edge_ratio"} <= allowed.keys():
         raise DataError("--limit has both edges and edge_ratio; the second is the first as a fraction of all edges")
-    given = known["injection"] <= allowed.keys()
+    given = {each.name for each in fields(Injection) if each.default is MISSING} <= allowed.keys()
     if "injection" in scenarios.values() and dataset.task == "node" and not has_limits(dataset.name) and not given:
         output.echo(
             f"the papers have no limits for '{dataset.name}': what is not given is inferred, nodes and edges as on grb-cora "
@@ -304,6 +311,7 @@ def _plan(
     threats: Mapping[tuple[str, str], Threat],
     seeds: Sequence[int],
     labels: str,
+    knowledge: str,
 ) -> tuple[list[attack_report.Attacked], dict[str, Any] | None]:
     """All attacks with the scores of their victims, and what is attacked."""
     from grb.pipeline import Spec
@@ -324,8 +332,7 @@ def _plan(
     victims = {
         file.stem if stems.count(file.stem) == 1 else str(file): keys[file] for file in roles.victims or roles.files
     }
-    if not victims:
-        assert source is not None
+    if not victims and source is not None:
         victims = {"surrogate": source}
     clean = {name: planner.score(key, None, None, name) for name, key in victims.items()}
     runs = []
@@ -334,7 +341,7 @@ def _plan(
         for difficulty in [difficulty for name, difficulty in threats if name == spec.name]:
             for seed in seeds:
                 threat = threats[spec.name, difficulty]
-                edit = planner.attack(spec, own, difficulty, threat, seed, roles.knowledge, labels)
+                edit = planner.attack(spec, own, difficulty, threat, seed, knowledge, labels)
                 scores = {
                     name: planner.score(key, edit, difficulty, f"{name} under {spec.name}")
                     for name, key in victims.items()

@@ -81,7 +81,7 @@ def message(store: Store, run: jobs.Run) -> str:
     assert isinstance(run, Attacked)
     found = values(store, run)
     scores = [f"{own['victim']} {100 * own['clean']:.2f} -> {100 * own['attacked']:.2f}" for own in found["victims"]]
-    return f"{', '.join(scores)}, {found['seconds']:.1f} s"
+    return ", ".join([*scores, f"{found['seconds']:.1f} s"])
 
 
 def expected_steps(job: Job, dataset: Dataset) -> int | None:
@@ -206,6 +206,7 @@ def show(result: Values, title: str, seeds: int, total: int) -> None:
     about = result["attacked"]
     knowledge = {
         "white-box": "white-box",
+        "query": "by queries",
         "transfer": f"transfer from {about['model']}" if about else "",
         "none": "without a model",
     }[result["knowledge"]]

@@ -23,7 +23,7 @@ def dataset(name: str) -> dict[str, Any]:
     """Statistics of a dataset; those that the paper prints if its files are not here."""
     place = where(name)
     if place == ABSENT:
-        known = catalogue.preset("datasets").get(name, {})
+        known = {**catalogue.preset("sizes").get(name, {}), **catalogue.preset("datasets").get(name, {})}
         return {
             "name": name,
             "synthetic": False,
@@ -70,6 +70,7 @@ def _split(loaded: Dataset) -> dict[str, int]:
 
 def _structure(loaded: Dataset) -> dict[str, Any]:
     from grb.dataset.report import component_sizes, homophily
+    from grb.taxonomy.complementarity import complementarity
 
     labels = loaded.labels
     degrees = loaded.graph.adj.degrees
@@ -78,6 +79,7 @@ def _structure(loaded: Dataset) -> dict[str, Any]:
         facts["homophily"] = homophily(loaded)
     if labels.dim() == 1:
         facts["class_sizes"] = labels[labels >= 0].bincount(minlength=loaded.num_classes).tolist()
+    facts["complementarity"] = round(complementarity(loaded.graph), 4)
     facts["largest_degree"] = int(degrees.max())
     facts["isolated_nodes"] = int((degrees == 0).sum())
     facts["components"] = len(component_sizes(loaded))

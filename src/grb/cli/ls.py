@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -53,7 +54,10 @@ def ls(
         _show_recipes(as_json)
         return
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
-    found = {kind: [_row(kind, name, entry) for name, entry in catalogue.entries(kind).items()] for kind in kinds}
+    sizes = catalogue.preset("sizes") if "dataset" in kinds else {}
+    found = {
+        kind: [_row(kind, name, entry, sizes) for name, entry in catalogue.entries(kind).items()] for kind in kinds
+    }
     if as_json:
         output.print_json(found)
         return
@@ -132,16 +136,16 @@ def where(name: str) -> str:
         return ABSENT
 
 
-def _row(kind: str, name: str, entry: catalogue.Entry) -> dict[str, Any]:
+def _row(kind: str, name: str, entry: catalogue.Entry, sizes: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "summary": entry.description, "aliases": list(entry.aliases)}
     if kind == "dataset":
-        known = catalogue.preset("datasets").get(name, {})
-        row.update({key: known.get(key) for key in STATISTICS}, where=where(name))
+        known = {**sizes.get(name, {}), **catalogue.preset("datasets").get(name, {})}
+        row.update({key: known.get(key) for key in ("kind", "graphs", *STATISTICS)}, where=where(name))
     return row
 
 
 def _show(kind: str, rows: list[dict[str, Any]]) -> None:
-    extra = (*STATISTICS, "where") if kind == "dataset" else ()
+    extra = ("kind", "graphs", *STATISTICS, "where") if kind == "dataset" else ()
     names = [", ".join([row["name"], *row["aliases"]]) for row in rows]
     cells = [[name, *(row[key] for key in extra), row["summary"]] for name, row in zip(names, rows)]
-    output.table(f"{kind}s", ["name", *extra, "summary"], cells, numbers=STATISTICS)
+    output.table(f"{kind}s", ["name", *extra, "summary"], cells, numbers=("graphs", *STATISTICS))

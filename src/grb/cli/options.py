@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grb.pipeline.store import Store
 
 MAX_SEEDS = 10_000
-EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20"}
+EXAMPLES = {"--param": "lr=0.01", "--limit": "nodes=20", "--model-param": "groups=20"}
 # parameters that are lists, also with one value
 LISTS = ("hidden_features",)
 

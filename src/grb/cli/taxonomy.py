@@ -13,6 +13,7 @@ import typer
 from grb.cli import output
 from grb.cli.options import Json, check_counts, check_directory, check_seed, group
 from grb.cli.taxonomy_place import place
+from grb.cli.taxonomy_reliability import reliability
 from grb.cli.taxonomy_run import run
 from grb.errors import DataError, UnknownName
 
@@ -27,6 +28,7 @@ MODEL = "gcn"
 app = group("Profile and group datasets by their sensitivity to perturbations.")
 app.command()(run)
 app.command()(place)
+app.command()(reliability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +282,7 @@ def _against_published(runs: str | None, model: str, where: Mapping[str, str], f
     from grb.taxonomy.read import pick
 
     path = _path(runs)
-    found = taxonomy.compare(pick(taxonomy_views.models_at(path, where), model, str(path)), model=model.upper())
+    found = taxonomy.compare(pick(taxonomy_views.models_at(path, where), model, str(path)), model=model)
     if not taxonomy_views.emit(form, out, value=found.to_dict(), rows=found.rows(), markdown=found.to_markdown()):
         taxonomy_views.show_comparison(found)
     _say_notes(found.notes)

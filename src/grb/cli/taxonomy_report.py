@@ -32,6 +32,8 @@ def show(found: Analysis, title: str) -> None:
     if found.stability is not None:
         _show_stability(found)
     _show_correlations(found)
+    if found.separability:
+        _show_separability(found)
     if found.seeds:
         heads = ["dataset", "perturbation", "runs", "mean", "std", "std/mean %"]
         rows = [[*row[:3], f"{row.mean:.3f}", f"{row.std:.3f}", f"{row.percent:.2f}"] for row in found.seeds]
@@ -53,20 +55,38 @@ def profile_table(found: Analysis) -> tuple[list[str], list[list[str]]]:
     order = found.tree.leaves if found.tree is not None else found.profiles.datasets
     given = found.given.select(datasets=order)
     heads = ["dataset", *(["group"] if found.groups else []), *(["AUROC"] if given.original is not None else [])]
+    known = given.complementarity
+    heads += ["complementarity"] if known else []
     rows = []
     for i, name in enumerate(order):
         row = [name, *([found.groups[name]] if found.groups else [])]
         row += [] if given.original is None else [f"{given.original[i]:.3f}"]
+        row += [f"{known[name]:.2f}" if name in known else "-"] if known else []
         row += ["-" if np.isnan(value) else f"{100 * value:.0f}" for value in given.ratio[i]]
         rows.append(row)
     return [*heads, *given.perturbations], rows
+
+
+def _show_separability(found: Analysis) -> None:
+    """What changes beyond chance, one row per dataset."""
+    rows = []
+    for dataset in found.given.datasets:
+        own = [row for row in found.separability if row.dataset == dataset]
+        sure = [f"{row.perturbation} ({row.holm:.2g})" for row in own if row.significant]
+        least = min((row.holm for row in own), default=float("nan"))
+        rows.append([dataset, f"{len(sure)} of {len(own)}", ", ".join(sure) or f"none (smallest p {least:.2g})"])
+    output.table(
+        "perturbations that change the AUROC beyond chance (permutation tests, Holm's p below .05)",
+        ["dataset", "significant", "which"],
+        rows,
+    )
 
 
 def _show_profiles(found: Analysis, title: str) -> None:
     model = f", {found.given.model}" if found.given.model else ""
     headers, rows = profile_table(found)
     title = f"{title}{model}: AUROC in % of the unperturbed dataset's"
-    output.table(title, headers, rows, numbers=["AUROC", *found.given.perturbations])
+    output.table(title, headers, rows, numbers=["AUROC", "complementarity", *found.given.perturbations])
 
 
 def _show_groups(found: Analysis) -> None:
@@ -141,7 +161,11 @@ def _show_correlations(found: Analysis) -> None:
         title = f"perturbations that tell the same: largest correlations over {table.cells} datasets"
         if rows:
             output.table(title, ["perturbation", "and", "r"], rows, numbers=["r"])
-    kinds = {"log2": "log2 ratios", "auroc": "raw AUROCs (the paper's way)"}
+    kinds = {
+        "log2": "log2 ratios",
+        "log2-auroc": "logarithms of AUROCs (not of ratios)",
+        "figure-5": "logarithms of AUROCs of the 21 datasets of the paper's Figure 5",
+    }
     for of, models in found.models.items():
         rows = [[name, *(f"{r:.3f}" for r in models.r[i])] for i, name in enumerate(models.names)]
         title = f"correlation of models over {models.cells} {kinds[of]}"
@@ -170,6 +194,9 @@ def _tables(found: Analysis) -> dict[str, list[list[Any]]]:
         low = _matrix("dataset", used.perturbations, used.datasets, found.spread.low)
         high = _matrix("dataset", used.perturbations, used.datasets, found.spread.high)
         tables |= {"log2-ratio-low.csv": low, "log2-ratio-high.csv": high}
+    if found.separability:
+        heads = ["dataset", "perturbation", "difference", "p", "holm", "runs", "paired"]
+        tables["separability.csv"] = [heads, *map(list, found.separability)]
     if found.tree is not None:
         order = found.tree.leaves
         known = found.known or {}

@@ -9,12 +9,13 @@ import typer
 from grb.cli import output, run_options
 from grb.cli.options import Json, StoreOption, check_counts, names, store_at
 from grb.cli.progress import duration
-from grb.errors import DataError
+from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
     from grb.pipeline import Spec, Store, Study
 
 
+TASKS = ("own", "link")
 Datasets = Annotated[
     list[str],
     typer.Argument(
@@ -42,7 +43,17 @@ Epochs = Annotated[
     int | None, typer.Option(help="Maximum number of epochs of a training; 300 for collections, 5000 for one graph.")
 ]
 Patience = Annotated[
-    int | None, typer.Option(help="Number of epochs without a better validation AUROC after which a training ends.")
+    int | None,
+    typer.Option(
+        help="Number of epochs without a better validation AUROC or a lower loss after which a training ends."
+    ),
+]
+Task = Annotated[
+    str,
+    typer.Option(
+        metavar="own|link",
+        help="What is predicted: the dataset's own labels, or held-out edges of a single graph (link).",
+    ),
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Only show what would run and what it would take.")]
 
@@ -54,6 +65,7 @@ def run(
     seeds: Seeds = "10",
     epochs: Epochs = None,
     patience: Patience = None,
+    task: Task = "own",
     plan: Plan = False,
     store: StoreOption = None,
     shard: run_options.Shard = None,
@@ -72,8 +84,11 @@ def run(
       grb taxonomy run enzymes
       grb taxonomy run enzymes --perturbations NoEdges,RandFtrs@gtaxogym --seeds 3
       grb taxonomy run actor citationfull-citeseer --seeds 3 --patience 200 --shard 1/2
+      grb taxonomy run planetoid-cora --task link --seeds 3 --patience 250
     """
     check_counts(epochs=epochs, patience=patience)
+    if task not in TASKS:
+        raise UnknownName("task", task, TASKS, advice=f"Allowed: {', '.join(TASKS)}.")
     from grb.pipeline.profiles import Profiling, plan_profiles
 
     asked = Profiling(
@@ -82,13 +97,14 @@ def run(
         listed(models, "models"),
         parse_seeds(seeds),
         {"epochs": epochs, "patience": patience},
+        "link" if task == "link" else "own",
     )
     target = store_at(store)
     whole = plan_profiles(asked)
     study = run_options.part(whole, shard)
     resources = run_options.Resources(workers, timeout, memory, dask)
     if plan:
-        _show_plan(study, target, resources.cores, as_json)
+        show_plan(study, target, resources.cores, as_json)
         return
     outcome = run_options.carry_out(study, target, resources, as_json=as_json)
     rows = summary(whole, target)
@@ -169,7 +185,8 @@ def summary(study: Study, store: Store) -> list[list[Any]]:
     return rows
 
 
-def _show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
+def show_plan(study: Study, store: Store, cores: int, as_json: bool) -> None:
+    """Print how many runs a study has, how many are done, and what the others will take."""
     from grb.pipeline.estimate import seconds_of
 
     seconds = seconds_of(study, store)

@@ -46,15 +46,15 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
     return [ProfileMeasurement.from_dict(record.measurement).to_row() for record in found]
 
 
-def models_at(source: Path, where: Mapping[str, str]) -> dict[str, Profiles]:
-    """Profiles by model, from a file or from a store."""
+def models_at(source: Path, where: Mapping[str, str], dataset: str | None = None) -> dict[str, Profiles]:
+    """Profiles by model, from a file or from a store; of one dataset if one is named."""
     from grb.taxonomy.read import from_rows, read_models
 
     if not source.is_dir():
-        return read_models(source, where=where)
+        return read_models(source, where=where, dataset=dataset)
     from grb.pipeline import Store
 
-    return from_rows(rows_of(Store(source)), source, where=where)
+    return from_rows(rows_of(Store(source)), source, where=where, dataset=dataset)
 
 
 def write(text: str, target: Path) -> None:
@@ -107,10 +107,10 @@ def show_comparison(found: Comparison) -> None:
             for cell in own.cells
         ]
         output.table(title, heads, rows, numbers=heads[1:])
-    neighbours = [own.neighbour for own in found.datasets if own.placement is not None]
-    if neighbours:
-        output.table("placed without its own row", ["dataset", "nearest", "its group", "published group"], neighbours)
-        output.echo("{} of {} lie next to a dataset of their published group".format(*found.placed()))
+    placed = [own.placed for own in found.datasets if own.placement is not None]
+    if placed:
+        output.table("placed without its own row", ["dataset", "nearest", "placed", "published group"], placed)
+        output.echo("{} of {} are placed in their published group".format(*found.placed()))
     output.echo(found.summary)
 
 

@@ -40,5 +40,7 @@ __getattr__, __dir__ = _lazy.attach(
         **dict.fromkeys(("DIFFICULTIES", "dataset_reference"), "grb.dataset.registry"),
         "Split": "grb.dataset.splits",
         "View": "grb.dataset.view",
+        # of the papers' era
+        **dict.fromkeys(("CogDLDataset", "GRB_SUPPORTED_DATASETS", "OGBDataset"), "grb.compat.datasets"),
     },
 )

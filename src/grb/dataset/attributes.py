@@ -27,8 +27,10 @@ class DatasetAttributes:
 
     @cached_property
     def adj(self) -> csr_matrix:
-        """The adjacency as a scipy CSR matrix, copied."""
-        return convert.to_scipy(self.graph.adj)
+        """The adjacency as a scipy CSR matrix, copied; tensors may be its index, as in ``adj[test_mask]``."""
+        from grb.dataset.matrix import AdjacencyMatrix
+
+        return AdjacencyMatrix(convert.to_scipy(self.graph.adj))
 
     @property
     def features(self) -> Tensor:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grb import _lazy
+from grb._paper_calls import PaperCalls
 from grb.catalogue import canonical
 from grb.dataset import cleaning, raw_arrays, readers, registry, storage
 from grb.dataset.attributes import DatasetAttributes
@@ -28,7 +30,7 @@ from grb.graph import CSR, FeatureScale, Graph, convert
 from grb.graph.validate import Mode as Strictness
 
 
-class Dataset(FromOthers, DatasetAttributes):
+class Dataset(FromOthers, DatasetAttributes, metaclass=PaperCalls):
     """A graph with features, labels and a split, by name or from custom arrays.
 
     ``task`` says what is classified: nodes, or the graphs of a collection. A split names nodes, and in a collection graphs.
@@ -337,3 +339,13 @@ class Dataset(FromOthers, DatasetAttributes):
             f"Dataset({self.name!r}, mode={self.mode!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"features={self.num_features}, classes={self.num_classes}{kind})"
         )
+
+
+# of the papers' era: names that THUDM/grb has here
+__getattr__ = _lazy.attach(
+    __name__,
+    {
+        "CustomDataset": "grb.dataset.load",
+        **dict.fromkeys(("CogDLDataset", "OGBDataset", "feat_normalize", "splitting"), "grb.compat.datasets"),
+    },
+)[0]

@@ -1,10 +1,13 @@
 """Datasets of the Open Graph Benchmark.
 
-Molecules are read through its own package, which is an extra; node datasets from the raw files that the package downloads.
+Node datasets and molecules are read from the raw files that its package downloads; PCQM4Mv2, whose molecules are made from
+SMILES strings, through the package, which is an extra.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,14 @@ from grb.dataset.pathlengths import quantile_bins
 from grb.dataset.raw_arrays import PARTS, Array, RawArrays
 from grb.dataset.registry import Source
 from grb.errors import DataError, require
+from grb.graph import CSR, Pattern
 
 # names of the official parts in the order of PARTS
 OFFICIAL = ("train", "valid", "test")
 # of the subset that the taxonomy paper makes
+ATOM_FEATURES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
+"""Number of values of every code of an atom: element, chirality, degree, charge, hydrogens, radicals, hybridisation, and
+whether it is aromatic and in a ring."""
 SUBSET_SEED, SUBSET_FRACTION, SUBSET_VAL, SUBSET_BINS = 42, 0.1, 50_000, 20
 
 
@@ -27,14 +34,46 @@ def read(source: Source, root: Path) -> RawArrays:
     """A dataset from ``<root>/<name>``, where the package keeps its raw files."""
     if source.task == "node":
         return _nodes(source, root)
-    loaders = require("ogb.graphproppred", extra="ogb", what="OGB datasets")
     if source.name == "pcqm4m-v2":
         lsc = require("ogb.lsc", extra="ogb", what="OGB datasets")
         return _subset(lsc.PygPCQM4Mv2Dataset(root=str(root)), source.title)
-    dataset = loaders.PygGraphPropPredDataset(name=source.name, root=str(root))
-    index = dataset.get_idx_split()
-    parts = [np.asarray(index[part]) for part in OFFICIAL]
-    return _collected([dataset[i] for i in range(len(dataset))], parts, source.title)
+    return _molecules(source, root)
+
+
+def _molecules(source: Source, root: Path) -> RawArrays:
+    """Molecules from ``<root>/<name>/raw`` and ``split/scaffold``: nodes and edges of all graphs, one behind the other.
+
+    Edges name nodes of their own graph and are listed once; bond attributes are dropped, the notes say so.
+    """
+    folder = root / source.folder
+    sizes = _integers(folder / "raw" / "num-node-list.csv.gz")[:, 0]
+    counts = _integers(folder / "raw" / "num-edge-list.csv.gz")[:, 0]
+    edges = _integers(folder / "raw" / "edge.csv.gz")
+    codes = _integers(folder / "raw" / "node-feat.csv.gz")
+    labels = _numbers(folder / "raw" / "graph-label.csv.gz", len(sizes))
+    for path, found, expected in (("edge", len(edges), counts.sum()), ("node-feat", len(codes), sizes.sum())):
+        if found != expected:
+            raise DataError(
+                f"{folder / 'raw' / path}.csv.gz has {found} rows, but num-*-list.csv.gz say {expected}; get them again"
+            )
+    if len(counts) != len(sizes) or edges.shape[1] != 2:
+        raise DataError(f"the lists of nodes and of edges in {folder / 'raw'} do not belong together; get them again")
+    owner = np.repeat(np.arange(len(sizes)), counts)
+    if edges.size and (edges.min() < 0 or (edges >= sizes[owner][:, None]).any()):
+        raise DataError(f"{folder / 'raw' / 'edge.csv.gz'} names nodes that its graph does not have; get it again")
+    starts = np.cumsum(sizes) - sizes
+    split_dir = folder / "split" / "scaffold"
+    ids = [_integers(split_dir / f"{part}.csv.gz")[:, 0] for part in OFFICIAL]
+    return RawArrays(
+        source.title,
+        int(sizes.sum()),
+        (edges + starts[owner][:, None]).T,
+        _labels(labels),
+        x=one_hot(torch.from_numpy(codes), ATOM_FEATURES),
+        sizes=sizes,
+        splits=[dict(zip(PARTS, ids, strict=True))],
+        notes=["edge attributes dropped"] if (folder / "raw" / "edge-feat.csv.gz").is_file() else [],
+    )
 
 
 def _subset(dataset: Any, name: str) -> RawArrays:
@@ -52,22 +91,28 @@ def _subset(dataset: Any, name: str) -> RawArrays:
 
 
 def _collected(items: list[Any], parts: list[Array], name: str) -> RawArrays:
-    features = require("ogb.utils.features", extra="ogb", what="OGB datasets")
-    sizes = features.get_atom_feature_dims()
+    codes = torch.cat([item.x for item in items])
     for item in items:
-        item.x = one_hot(item.x, sizes)
-    return pyg.collection(items, name, "graph", [dict(zip(PARTS, parts, strict=True))])
+        item.x = None
+    found = pyg.collection(items, name, "graph", [dict(zip(PARTS, parts, strict=True))])
+    return replace(found, x=one_hot(codes, ATOM_FEATURES))
 
 
-def one_hot(codes: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """Several categories of every node as one-hot columns of fixed width, [n, sum of sizes].
+def one_hot(codes: torch.Tensor, sizes: Sequence[int]) -> CSR:
+    """Several categories of every node as one-hot columns of fixed width, [n, sum of sizes], of which only the ones are kept.
 
-    >>> one_hot(torch.tensor([[1, 0]]), [2, 3]).tolist()
-    [[0.0, 1.0, 1.0, 0.0, 0.0]]
+    >>> found = one_hot(torch.tensor([[1, 0]]), [2, 3])
+    >>> found.shape, found.pattern.indices.tolist()
+    ((1, 5), [1, 2])
     """
-    starts = torch.tensor([0, *np.cumsum(sizes)[:-1].tolist()])
-    wide = torch.zeros(len(codes), sum(sizes))
-    return wide.scatter_(1, codes.long() + starts, 1.0)
+    limits = torch.tensor(list(sizes))
+    if codes.dim() != 2 or codes.shape[1] != len(sizes):
+        raise DataError(f"atoms have {list(codes.shape)[1:]} codes, but {len(sizes)} are known; get the files again")
+    if codes.numel() and bool(((codes < 0) | (codes >= limits)).any()):
+        raise DataError("an atom has a code that OGB's tables of atoms do not have; get the files again")
+    columns = (codes.long() + limits.cumsum(0) - limits).flatten()
+    indptr = torch.arange(0, codes.numel() + 1, len(sizes), dtype=torch.int64)
+    return CSR(Pattern(indptr, columns, int(limits.sum())))
 
 
 def _nodes(source: Source, root: Path) -> RawArrays:

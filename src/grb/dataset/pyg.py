@@ -8,6 +8,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from grb.errors import DataError, GRBError
 
 # graphs that the paper leaves out
 LARGEST = {"DD": 3500}
+# bytes of an edge list up to which repeated edges are counted
+MAX_LISTED = 64 * 2**20
 
 
 def read(source: Source, folder: Path, stage: Path) -> RawArrays:
@@ -33,9 +36,12 @@ def read(source: Source, folder: Path, stage: Path) -> RawArrays:
             if source.parts:
                 return _in_parts([_made(maker, source, root, split=part) for part in PARTS], source)
             dataset = _made(maker, source, root)
+            again = listed_again(folder / "raw")
             if len(dataset) == 1:
-                return single(dataset[0], source.title, predefined=source.splitting == "predefined")
-            return collection(list(dataset), source.title, source.task)
+                found = single(dataset[0], source.title, predefined=source.splitting == "predefined")
+            else:
+                found = collection(list(dataset), source.title, source.task)
+            return replace(found, notes=[*found.notes, *again])
         except GRBError:
             raise
         except Exception as error:  # whatever a parser of foreign files meets
@@ -43,6 +49,23 @@ def read(source: Source, folder: Path, stage: Path) -> RawArrays:
             raise DataError(
                 f"torch_geometric's {source.loader} cannot read {folder / 'raw'} ({reason}); get the files again"
             ) from None
+
+
+def listed_again(raw: Path) -> list[str]:
+    """A note on edges that a raw text file lists more than once, which torch_geometric merges without a word.
+
+    Known are the lists of Geom-GCN (``out1_graph_edges.txt``) and of TUDataset (``NAME_A.txt``); those above 64 MiB are not
+    counted.
+    """
+    lists: list[tuple[Path, int, str | None]] = [(path, 1, None) for path in raw.glob("out1_graph_edges.txt")]
+    lists += [(path, 0, ",") for path in raw.glob("*_A.txt")]
+    count = 0
+    for path, header, delimiter in lists:
+        if path.stat().st_size <= MAX_LISTED:
+            pairs = np.loadtxt(path, skiprows=header, dtype=np.int64, delimiter=delimiter, ndmin=2)
+            keys = pairs[:, 0] * (int(pairs.max(initial=0)) + 1) + pairs[:, 1]
+            count += len(keys) - len(np.unique(keys))
+    return [f"{count} edges listed again in the raw files merged"] if count else []
 
 
 def single(data: Any, name: str, *, predefined: bool) -> RawArrays:

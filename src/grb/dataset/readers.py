@@ -20,7 +20,7 @@ from grb.dataset.registry import SOURCES, Source
 from grb.errors import DataError, MissingDataset
 
 # raised when the arrays of a dataset change
-VERSION = 1
+VERSION = 2
 
 
 def read_named(name: str, data_dir: str | os.PathLike[str] | None = None) -> RawArrays:

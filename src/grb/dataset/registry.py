@@ -88,6 +88,10 @@ def _geom(loader: str, name: str, title: str, folder: str) -> Source:
     return _node(loader, title, "predefined", name, folder, *files)
 
 
+def _snake(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
 def _planetoid(name: str) -> Source:
     return _node("Planetoid", f"Planetoid-{name}", "predefined", name, name, f"ind.{name.lower()}.allx")
 
@@ -163,6 +167,12 @@ SOURCES: Mapping[str, Source] = {
     "deezer-europe": _node("DeezerEurope", "DzEu", "random", None, "", "deezer_europe.npz"),
     "flickr": _node("Flickr", "Flickr", "predefined", None, "", "adj_full.npz", "feats.npy"),
     # not of that paper
+    **{
+        f"heterophilous-{name.lower()}": _node(
+            "HeterophilousGraphDataset", name, "predefined", name, _snake(name), f"{_snake(name)}.npz"
+        )
+        for name in ("Minesweeper", "Tolokers", "Roman-empire", "Amazon-ratings", "Questions")
+    },
     "ogbn-arxiv": _ogb_nodes("ogbn-arxiv", "time"),
     "ogbn-products": _ogb_nodes("ogbn-products", "sales_ranking"),
     "ogbn-proteins": _ogb_nodes("ogbn-proteins", "species"),

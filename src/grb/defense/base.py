@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import GraphModel
 from grb.model.build import Settings, build
+from grb.model.known import Known
 from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
@@ -35,11 +37,13 @@ class Training:
         settings: Which model and how to train it.
         device: Device of the training.
         on_epoch: Called after each epoch, for progress.
+        weight_decay: Of Adam; none in GRB, 5e-4 in much of the literature.
     """
 
     settings: Settings
     device: str | torch.device = "cpu"
     on_epoch: Callable[[Epoch], None] | None = None
+    weight_decay: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """What a special training adds to the one loop."""
@@ -61,7 +65,7 @@ class Training:
             result = train(
                 model,
                 view.to(self.device),
-                optimizer=_adam(model, self.settings.lr),
+                optimizer=_adam(model, self.settings.lr, self.weight_decay),
                 epochs=self.settings.epochs,
                 patience=self.settings.patience,
                 generator=generator,
@@ -89,6 +93,11 @@ class Training:
 
     def _check_task(self, model: nn.Module, view: View) -> None:
         name, graphs = self.settings.model, view.graph.ptr is not None
+        if isinstance(model, Known) and not view.inductive:
+            raise DataError(
+                f"'{name}' knows every original node in transductive training, so a result there would say nothing about "
+                "injection; train it inductively"
+            )
         if graphs != bool(getattr(model, "pools", False)):
             own, wanted = ("graphs", "nodes") if not graphs else ("nodes", "graphs")
             advice = (
@@ -108,7 +117,9 @@ def _seeded(model: nn.Module, seed: int) -> Iterator[None]:
         yield
 
 
-def _adam(model: nn.Module, lr: float) -> torch.optim.Optimizer:
+def _adam(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
     if not lr > 0:
         raise DataError(f"the learning rate is {lr}, but must be positive")
-    return torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+    if not 0 <= weight_decay < math.inf:
+        raise DataError(f"weight_decay is {weight_decay}, but a finite number of at least 0 is needed")
+    return torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay, fused=True)

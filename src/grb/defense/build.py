@@ -25,8 +25,8 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
         name: A model, with ``+ln`` for its layer norm and ``+at`` for adversarial training. ``+at-random`` and
             ``+at-full`` are variants of it that start from random features and cover the whole range.
         dataset: Name of the dataset whose settings are used.
-        changes: ``lr``, ``epochs``, ``patience``, ``device``, ``on_epoch``; with ``+at`` also ``start`` (``zero``,
-            ``random`` or ``full-range``) or a custom ``attack``, ``threat``, ``warm_up``, ``every``; everything
+        changes: ``lr``, ``epochs``, ``patience``, ``weight_decay``, ``device``, ``on_epoch``; with ``+at`` also ``start``
+            (``zero``, ``random`` or ``full-range``) or a custom ``attack``, ``threat``, ``warm_up``, ``every``; everything
             else goes to the model.
 
     >>> build_defense("gcn+at", "grb-cora", epochs=500).settings.epochs
@@ -36,7 +36,7 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
     if name.pooled:
         name = name.for_task("graph")  # refuses adversarial training
     named = settings(name, dataset)
-    outer = {key: changes.pop(key) for key in ("device", "on_epoch") if key in changes}
+    outer = {key: changes.pop(key) for key in ("device", "on_epoch", "weight_decay") if key in changes}
     given = {key: changes.pop(key) for key in FOR_ADVERSARIAL if key in changes}
     given = {key: value for key, value in given.items() if value is not None}
     chosen = named.override(**changes)

@@ -58,7 +58,7 @@ class EGNNGuard(ConvStack):
 
     def prepare(self, adj: Adjacency) -> CSR:
         """The adjacency with self-loops."""
-        return CSR(*with_self_loops(adj), symmetric=True)
+        return CSR(*with_self_loops(adj), symmetric=adj.pattern.symmetric)
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""

@@ -91,7 +91,7 @@ class _Guarded(LayeredModel):
         self.gate = Gate()
 
     def prepare(self, adj: Adjacency) -> CSR:
-        return CSR(*with_self_loops(adj), symmetric=True)
+        return CSR(*with_self_loops(adj), symmetric=adj.pattern.symmetric)
 
     def _weights(self, op: CSR, h: Tensor, before: Tensor | None) -> Tensor:
         if self.soft:

@@ -114,10 +114,12 @@ class Question:
 
     @classmethod
     def of(cls, graph: Graph, known: Tensor, generator: torch.Generator) -> Question:
-        """A graph as it is; nodes beyond the mask ``known`` are unknown, and all get new keys."""
-        mask = torch.zeros(graph.n, dtype=torch.bool)
-        mask[: len(known)] = known[: graph.n]
-        view = EvaluationView(mask, torch.randint(2**62, (graph.n,), generator=generator))
+        """A graph as it is; nodes beyond the mask ``known`` are unknown, and all get new keys.
+
+        Equal generators give the first nodes of two graphs equal keys: what was certified for a model's keys holds for the
+        graphs that it is attacked on.
+        """
+        view = EvaluationView.of(known[: graph.n].nonzero().flatten(), graph.n, generator)
         return cls(graph, view, torch.arange(graph.n if graph.ptr is None else graph.num_graphs))
 
     def renumbered(self, generator: torch.Generator) -> Question:

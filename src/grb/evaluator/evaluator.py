@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from grb import metric
+from grb._paper_calls import PaperCalls
 from grb.attack.base import AttackResult
 from grb.dataset import Dataset
 from grb.errors import DataError
@@ -21,7 +22,7 @@ from grb.trainer.checkpoint import load_model
 
 
 @dataclass(frozen=True)
-class _Evaluator:
+class _Evaluator(metaclass=PaperCalls):
     """What both sides share: the targets, and the limits that every edit must keep.
 
     Args:

@@ -17,7 +17,7 @@ from grb.evaluator.score_checks import Flag
 from grb.serial import LARGEST, Count, Fraction
 
 FORMAT = 1
-Knowledge = Literal["none", "transfer", "white-box"]
+Knowledge = Literal["none", "transfer", "query", "white-box"]
 Objective = Literal["evasion", "poisoning"]
 TrainMode = Literal["inductive", "transductive"]
 Labels = Literal["predicted", "true"]
@@ -109,7 +109,8 @@ class AttackInfo:
     Args:
         method: What was run.
         scenario: ``injection``, ``modification`` or ``corruption``.
-        knowledge: ``white-box`` if the victim's own gradients were used, ``transfer`` if not, ``none`` for a perturbation.
+        knowledge: ``white-box`` if the victim's own gradients were used, ``query`` if it was asked, ``transfer`` if neither,
+            ``none`` for a perturbation.
         surrogate: The model whose gradients a transfer attack used; None if it needs none.
         threat: The threat model as JSON values; empty for a perturbation.
         budget: What the edit uses of it.
@@ -123,6 +124,7 @@ class AttackInfo:
         passes: Number of ``forward`` and ``backward`` passes.
         trials: Attempts of an ensemble on the victim itself, in their order: name, level, CPU seconds, passes, fraction of
             targets that kept the label aimed at; only where the victim is the one that was attacked.
+        queries: Number of times that the victim was asked; None where the attack could not ask.
     """
 
     method: MethodInfo
@@ -139,6 +141,7 @@ class AttackInfo:
     preset: str = ""
     passes: Mapping[str, Count] = field(default_factory=dict)
     trials: tuple[Mapping[str, Any], ...] = ()
+    queries: Count | None = None
 
 
 @dataclass(frozen=True)

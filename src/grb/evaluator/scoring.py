@@ -123,9 +123,12 @@ def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset, view: Eval
     """The model's logits and decisions for every node, or graph if it pools, computed on the model's device.
 
     A model that breaks the API contract is refused: one row of logits per item and one column per class of the dataset
-    are needed, and third-party code must not change its input in place.
+    are needed, and third-party code must not change its input in place. Without a view, a model that asks for one is told
+    that it knows the training and validation nodes.
     """
     check_task(model, dataset)
+    if view is None and hasattr(model, "observe") and dataset.task == "node":
+        view = EvaluationView.of(torch.cat([dataset.index_train, dataset.index_val]), graph.n)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     lent = graph.to(device)
     third_party = is_third_party(model)

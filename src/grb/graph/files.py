@@ -40,6 +40,7 @@ def read_npz(
     max_bytes: int = MAX_BYTES,
     max_ratio: int = MAX_RATIO,
     data: bytes | None = None,
+    only: Iterable[str] | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """All arrays of an npz file, none of them an object array.
 
@@ -50,6 +51,7 @@ def read_npz(
         max_bytes: Refuse a file whose arrays declare more than this in total.
         max_ratio: Refuse a file whose arrays are so many times larger than it, beyond ``FREE_BYTES``.
         data: Content of the file if it has been read already; the file itself is not opened then.
+        only: If given, no other array is looked at; files of others hold object arrays beside those that matter.
     """
     path = Path(path)
     required = list(required)
@@ -61,7 +63,12 @@ def read_npz(
             _check_sizes(path, infos, packed, max_bytes, max_ratio)
             names = [info.filename.removesuffix(".npy") for info in infos]
             _check_names(path, names, required, allowed)
-            return {name: _read_array(path, archive, info) for name, info in zip(names, infos, strict=True)}
+            wanted = set(names if only is None else only)
+            return {
+                name: _read_array(path, archive, info)
+                for name, info in zip(names, infos, strict=True)
+                if name in wanted
+            }
     except DataError:
         raise
     except FileNotFoundError:

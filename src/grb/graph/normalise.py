@@ -31,7 +31,7 @@ def row(adj: Adjacency) -> CSR:
 
 def raw(adj: Adjacency) -> CSR:
     """The adjacency itself, as GIN's sum over neighbours uses it."""
-    return CSR(adj.pattern, adj.values, symmetric=True)
+    return CSR(adj.pattern, adj.values, symmetric=adj.pattern.symmetric)
 
 
 def operator(adj: Adjacency, *, left: float, right: float, self_loops: bool = True) -> Op:
@@ -60,7 +60,7 @@ def scaled(adj: Adjacency, *, left: float, right: float, self_loops: bool = True
         values = values * _power(degrees, left).index_select(0, pattern.row_ids)
     if right:
         values = values * _power(degrees, right).index_select(0, pattern.indices)
-    return CSR(pattern, values, symmetric=left == right)
+    return CSR(pattern, values, symmetric=left == right and pattern.symmetric)
 
 
 def with_self_loops(adj: Adjacency) -> tuple[Pattern, Tensor | None]:

@@ -14,6 +14,10 @@ from grb.leaderboard.vouching import Vouching
 
 SUMMARIES = {
     "worst_case": "worst case",
+    "certified": "certified",
+    "certified_1": "certified at 1",
+    "certified_5": "certified at 5",
+    "certified_10": "certified at 10",
     "clean": "clean",
     "worst_case_predicted": "worst case (predicted)",
     "weighted": "weighted",

@@ -4,6 +4,7 @@ Every function is pure and takes arrays, sequences or torch tensors; floats come
 ``get("recall:1")`` finds a metric by its name: see :mod:`grb.metric.names`.
 """
 
+from grb.metric.concordance import concordance
 from grb.metric.names import METRICS, Metric, get, get_all
 from grb.metric.prediction import accuracy, balanced_accuracy, changed, f1, precision, recall
 from grb.metric.ranking import auroc, average_precision, log_odds
@@ -36,6 +37,7 @@ __all__ = [
     "balanced_accuracy",
     "bootstrap_interval",
     "changed",
+    "concordance",
     "confidence_interval",
     "f1",
     "get",

@@ -185,21 +185,21 @@ class Wrapped(nn.Module):
         if self.style in ("pyg", "data"):
             return Prepared(rows, columns, values, n, torch.stack([rows, columns]))
         if self.style == "dgl":
-            from grb.model.dgl import graph_of
+            from grb.model.bridges import dgl_graph
 
-            return Prepared(rows, columns, values, n, graph_of(rows, columns, n))
+            return Prepared(rows, columns, values, n, dgl_graph(rows, columns, n))
         return Prepared(rows, columns, values, n, None)
 
     def _run(self, features: Tensor, op: Prepared, ptr: Tensor | None = None) -> Tensor:
         run = self.call or self.module
         if self.style == "cogdl":
-            from grb.model.cogdl import graph_of
+            from grb.model.bridges import cogdl_graph
 
             if op.values is not None and op.values.requires_grad and not features.requires_grad:
                 # its fast product has no gradients of weights, and is used unless the features have some
                 features = features.detach().requires_grad_(torch.is_grad_enabled())
             # a new graph for every pass, because CogDL normalises its weights in place
-            return _logits(run(graph_of(op.rows, op.columns, op.values, features)))
+            return _logits(run(cogdl_graph(op.rows, op.columns, op.values, features)))
         if self.style == "data":
             return _logits(run(_data(features, op)))
         more = {self.edge_weight: op.values} if self.edge_weight is not None and op.values is not None else {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from grb._paper_calls import PaperCalls, paper_attribute, prepare_paper_module
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.layers import Dropout
@@ -68,7 +69,7 @@ class Pool(Rows):
 Stage = Rows | Propagate | Mix
 
 
-class GraphModel(nn.Module):
+class GraphModel(nn.Module, metaclass=PaperCalls):
     """Base of our models: remembers how it was made, so that a checkpoint can rebuild it.
 
     A subclass sets ``name`` (its catalogue name) and ``params`` (its constructor's arguments as JSON values).
@@ -96,6 +97,12 @@ class GraphModel(nn.Module):
     def relaxations(self) -> dict[str, nn.Module]:
         """Smoother or simplified versions of the model by name, for an attacker's gradients alone; see :func:`relaxations`."""
         return {}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return paper_attribute(self, name)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw new weights; without a generator torch's global one is used, as usual in torch."""
@@ -250,6 +257,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 class EvaluationView:
     """What a defender may know of a graph that it is asked about; a model with ``observe(view)`` gets it before ``prepare``.
 
+    If the model has ``forget()``, that is called after the question, so that no answer depends on a question before.
+
     Test nodes and injected nodes look the same in it, and both tensors are permuted with the nodes.
 
     Args:
@@ -261,6 +270,36 @@ class EvaluationView:
     known: Tensor
     keys: Tensor
 
+    @classmethod
+    def of(cls, known: Tensor, n: int, keys: torch.Generator | int = 0) -> EvaluationView:
+        """The view of a graph of ``n`` nodes of which some ids are known; a longer graph has the same keys first.
+
+        Args:
+            known: Ids of the known nodes, [k].
+            n: Number of nodes.
+            keys: Random generator of the keys, or its seed.
+        """
+        mask = torch.zeros(n, dtype=torch.bool)
+        mask[known.cpu()] = True
+        generator = keys if isinstance(keys, torch.Generator) else torch.Generator().manual_seed(keys)
+        return cls(mask, torch.randint(2**62, (n,), generator=generator))
+
+
+@contextmanager
+def observing(model: nn.Module, view: EvaluationView | None) -> Iterator[None]:
+    """Tell a model with a method ``observe`` what it may know inside; one with a method ``forget`` forgets it afterwards.
+
+    Without a view nothing happens, so that a question in the middle of an attack is answered as the attack's own.
+    """
+    method, forget = (getattr(model, name, None) for name in ("observe", "forget"))
+    try:
+        if method is not None and view is not None:
+            method(view)
+        yield
+    finally:
+        if forget is not None and view is not None:
+            forget()
+
 
 def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) -> Tensor:
     """Logits of every node in evaluation mode, [n, classes]; a model made for other features is refused.
@@ -270,10 +309,7 @@ def predict(model: nn.Module, graph: Graph, view: EvaluationView | None = None) 
     """
     check_features(model, graph)
     bounds = (graph.ptr,) if getattr(model, "pools", False) else ()
-    observe = getattr(model, "observe", None)
-    with evaluating(model):
-        if observe is not None and view is not None:
-            observe(view)
+    with evaluating(model), observing(model, view):
         logits: Tensor = model(graph.x, prepare(model, graph.adj), *bounds)
     return logits
 
@@ -302,6 +338,8 @@ def check_task(model: nn.Module, dataset: Dataset) -> None:
 def prepare(model: nn.Module, adj: Adjacency) -> Any:
     """The model's own view of a graph's edges; a module that has none is refused with advice."""
     method = getattr(model, "prepare", None)
+    if method is None and hasattr(model, "adj_norm_func"):
+        return prepare_paper_module(model, adj)
     if method is None:
         raise DataError(
             f"a {type(model).__name__} has no prepare(adj); a module of torch_geometric, DGL or CogDL becomes a model by "

@@ -11,7 +11,7 @@ True
 """
 
 from grb.perturb.base import Perturbation
-from grb.perturb.build import Compose, Original, build_perturbation
+from grb.perturb.build import Compose, Original, build_perturbation, remarks
 from grb.perturb.cache import perturbed
 from grb.perturb.edges import AddEdges, DropEdges, FullyConn, NoEdges, Sparsify
 from grb.perturb.features import NodeDeg, NoNodeFtrs, RandFtrs
@@ -62,5 +62,6 @@ __all__ = [
     "build_perturbation",
     "hard_band",
     "perturbed",
+    "remarks",
     "wavelet_bank",
 ]

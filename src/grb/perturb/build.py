@@ -73,6 +73,19 @@ def costly(perturbation: Perturbation, graph: Graph) -> bool:
     return bool(own(graph)) if own is not None else False
 
 
+def remarks(perturbation: Perturbation, graph: Graph, perturbed: Graph) -> list[str]:
+    """What a perturbation did other than asked for, in sentences; nothing for those that do not say.
+
+    >>> from grb import load_dataset
+    >>> from grb.perturb import NoEdges
+    >>> graph = load_dataset("synth-tiny").graph
+    >>> remarks(NoEdges(), graph, NoEdges()(graph))
+    []
+    """
+    own = getattr(perturbation, "remarks", None)
+    return list(own(graph, perturbed)) if own is not None else []
+
+
 def build_perturbation(name: str, **changes: Any) -> Perturbation:
     """A perturbation by its catalogue name, by its name in the published tables or in the paper's code, or several of them.
 

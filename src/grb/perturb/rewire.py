@@ -56,6 +56,21 @@ class RandRewire:
             return _merged(edges, _swapped(edges, swaps, streams))
         return edges.replaced(_Rewiring(edges, swaps, streams).run(), edges.weights)
 
+    def remarks(self, graph: Graph, rewired: Graph) -> list[str]:
+        """Return a sentence if fewer edges moved than asked for, as in dense graphs, where few swaps are possible."""
+        if self.compat:
+            return []
+        before, after = Edges.of(graph), Edges.of(rewired)
+        wanted = int(2 * np.floor(self.share * before.counts / 2 + 1e-9).sum())
+        moved = int((~_among(after.keys, before.keys)).sum())
+        if moved >= wanted:
+            return []
+        total = max(int(before.counts.sum()), 1)
+        return [
+            f"RandRewire moved {moved} of {total} edges ({100 * moved / total:.1f} %) instead of {wanted}: in graphs this "
+            "dense no more can move while every degree stays"
+        ]
+
 
 def _pairs(owner: Integers, position: Integers, swaps: Integers, streams: Streams, salt: int) -> Integers:
     """Disjoint random pairs of elements of the same owner, as many per owner as asked for or as there are, [2, p]."""

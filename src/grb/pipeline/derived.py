@@ -15,6 +15,7 @@ from typing import Any
 
 from grb import serial
 from grb.errors import DataError, GRBError, IntegrityError
+from grb.evaluator.certified import CertifiedOutcome, broken, may_be_certain
 from grb.evaluator.measurement import AttackInfo, DefenseInfo, Measurement, Outcome
 from grb.pipeline.artefact_checks import (
     Artefacts,
@@ -83,6 +84,8 @@ class DerivedChecks:
         self._cards: dict[str, Mapping[str, Any]] = {}
         self._clean: dict[str, dict[str, tuple[int, int]]] = {}
         self._poisoned: dict[str, bool] = {}
+        self._certified: dict[str, CertifiedOutcome] = {}
+        self._scored: dict[str, Measurement] = {}
         self._right: set[tuple[Any, ...]] = set()
         self._groups: dict[tuple[Any, ...], tuple[Measurement, list[str]]] = {}
         self._compared: dict[Hashable, Any] = {}
@@ -115,7 +118,12 @@ class DerivedChecks:
                 return list(self._check_attack(record, artefacts))
             if artefacts:
                 return [f"it has artefacts, but a {kind} holds none"]
-            checks = {"score": self._check_score, "profile": check_profile, "study": self._check_study}
+            checks = {
+                "score": self._check_score,
+                "certify": self._check_certified,
+                "profile": check_profile,
+                "study": self._check_study,
+            }
             return list(checks[kind](record))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, GRBError) as error:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -140,6 +148,7 @@ class DerivedChecks:
         for study, info in self._studies.items():
             for sentence in self._check_parts(info):
                 yield study, sentence
+        yield from broken(self._certified, self._scored)
         for versions in self._entries.values():
             for keys in versions.values():
                 for key in keys[1:]:
@@ -155,6 +164,10 @@ class DerivedChecks:
         for key in info.scores:
             if self._checked.get(key, kind) != kind:
                 yield f"it names record {key[:12]}, which is no score on its dataset"
+        certified = "certify", info.dataset.fingerprint
+        for key in info.certificates:
+            if self._checked.get(key, certified) != certified:
+                yield f"it names record {key[:12]}, which is no certificate on its dataset"
         for label, card in info.cards.items():
             yield from differences("card", self._cards.get(label, card), card)
         yield from check_roles(info, [self._roles[key] for key in info.scores if key in self._roles])
@@ -183,6 +196,8 @@ class DerivedChecks:
         if not found.keys() >= _WRITTEN:
             yield f"it is not what a score gives (it has no {min(_WRITTEN - found.keys())})"
         content: Measurement = content_of(record)
+        if may_be_certain(content.defense.method.name):
+            self._scored[record.key] = content
         own, info = job.data, content.dataset
         edits = own.edits
         victim, attack = job.inputs["model"], edits[-1] if edits else None
@@ -249,6 +264,28 @@ class DerivedChecks:
     def _check_inputs(self, job: Job) -> Iterator[str]:
         for role, key in (*job.inputs.items(), *(("edit", edit) for edit in job.data.edits)):
             yield from self._check_input(job, role, key)
+
+    def _check_certified(self, record: Record) -> Iterator[str]:
+        job, content = record.job, content_of(record)
+        if record.measurement is not None:
+            yield "a certificate holds a result and nothing else"
+            return
+        victim = job.inputs["model"]
+        found = record.result
+        yield from self._check_inputs(job)
+        yield from self._once(victim, content.defense, lambda: self._compare_defense(victim, found["defense"]))
+        expected = {
+            "certificate": job.spec.name,
+            "params": serial.to_dict(job.spec.params),
+            "mode": job.mode,
+            "threat": serial.to_dict(job.extra["threat"]),
+        }
+        yield from differences("certificate", expected, {name: found[name] for name in expected})
+        own, info = job.data, content.dataset
+        if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
+            yield "its dataset is another than its job's"
+        self._agree(record, "dataset", (own.fingerprint,), describe_dataset(info))
+        self._certified[record.key] = content
 
     def _once(self, about: Hashable, content: Any, compare: Callable[[], Iterator[str]]) -> Iterator[str]:
         """What a comparison finds, unless it found nothing for this very description, which records of one store share."""

@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from grb.names import ModelName
 from grb.pipeline.job import Job
@@ -16,9 +17,17 @@ from grb.pipeline.study import DatasetSize, Study
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
 FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.012, 0.02
 CORA_EDGES = 5_429
-# CPU seconds of a profiling epoch per node and convolution, measured on ENZYMES
-EPOCH = 4e-6
-BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "profile": 4_000}
+SAMPLE = 0.006
+# CPU seconds of a profiling epoch: per step, per node and convolution (of collections, and of single graphs, which train on all
+# nodes), and per entry of the adjacency and convolution
+EPOCH_STEP = 7e-3
+EPOCH_NODE = {"collection": 1.9e-6, "single": 2.8e-6}
+EPOCH_ENTRY = 4.4e-8
+# how much longer other convolutions take than GCN's
+EPOCH_MODEL = {"gin": 1.6, "gin-2l": 1.6, "chebnet": 1.6, "gatedgcn": 5.0}
+# epochs until a training ends early, as multiples of its patience
+EPOCHS_OF_PATIENCE = 5
+BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "certify": 15_000, "profile": 4_000}
 # megabytes of a worker before it loads any data
 WORKER_MEGABYTES = 450.0
 UNKNOWN = DatasetSize(0, CORA_EDGES, 0)
@@ -100,12 +109,16 @@ def _history(study: Study, store: Store) -> Mapping[tuple[str, str, str], Past]:
 
 
 def _seconds_per_step(record: Record) -> float:
-    return float(record.provenance["cpu_seconds"]) / int(record.result.get("planned_steps", 1))
+    """CPU seconds per step of an attack, per epoch of a profiling run, whose settings say its length, and per other job."""
+    steps = int(record.result.get("planned_steps", 1))
+    if record.job.kind == "profile" and record.measurement is not None:
+        steps = max(int(record.measurement["epochs"]), 1)
+    return float(record.provenance["cpu_seconds"]) / steps
 
 
 def _seconds(job: Job, past: Past | None, study: Study) -> float:
     if past is not None:
-        return past.seconds * study.steps.get(job.key, 1)
+        return past.seconds * (_epochs(job.method) if job.kind == "profile" else study.steps.get(job.key, 1))
     size = study.sizes.get(job.data.dataset, UNKNOWN)
     scale = max(size.edges / CORA_EDGES, 0.1)
     if job.kind == "fit":
@@ -113,10 +126,25 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
         return scale * (ADVERSARIAL if adversarial else FIT)
     if job.kind == "attack":
         return scale * ATTACK_STEP * study.steps.get(job.key, 1)
+    if job.kind == "certify":  # a forward pass per vote of a smoothed model, or per group
+        return scale * SAMPLE * int(job.method.get("samples", job.method.get("groups", 30)))
     if job.kind == "profile":
-        epochs = min(job.method.get("epochs", 300), 2 * job.method.get("patience", 10**9))
-        return EPOCH * size.nodes * job.method.get("depth", 5) * epochs
+        return _profiling_seconds(job.method, job.spec.name, size)
     return scale * SCORE
+
+
+def _profiling_seconds(method: Mapping[str, Any], model: str, size: DatasetSize) -> float:
+    """CPU seconds of one profiling run; settings that a method does not say have the defaults of collections."""
+    kind = "collection" if method.get("batch_norm", True) else "single"
+    steps = max(size.graphs / method.get("batch", 64), 1)
+    layers = method.get("depth", 5) * EPOCH_MODEL.get(model.casefold(), 1.0)
+    epoch = EPOCH_STEP * steps + layers * (EPOCH_NODE[kind] * size.nodes + 2 * EPOCH_ENTRY * size.edges)
+    return float(_epochs(method) * epoch)
+
+
+def _epochs(method: Mapping[str, Any]) -> int:
+    """Number of epochs that a profiling run is likely to have."""
+    return int(min(method.get("epochs", 300), EPOCHS_OF_PATIENCE * (method.get("patience") or 10**9)))
 
 
 def _megabytes(job: Job, past: Past | None, study: Study) -> float:

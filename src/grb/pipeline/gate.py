@@ -9,8 +9,10 @@ store verify           :func:`check_schema`, artefacts by sha256, what every rec
 store verify --rerun   :func:`admit` of every record that is computed again, then every bit of it
 Dask results           the key that was asked for, :func:`admit`, artefacts by sha256, what the record derives
 ls, boards, inputs     :func:`check_schema`, by ``Store.read``; ``Store.write`` refuses what could not be read again
+before a job           :func:`check_job`, inputs of its own dataset, split and difficulty
 before a score         :func:`check_edit` against the threat model of the job, :func:`check_model_params`, private copies
-plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held
+plug-ins               :func:`check_edit` on a copy of the threat model that the plug-in never held; their records again, by the
+                       process that never ran them
 =====================  ==================================================================================================
 
 ``docs/trust.md`` has the whole table.
@@ -91,6 +93,7 @@ class AttackOutcome:
     trials: tuple[Mapping[str, Any], ...] = ()
     envelope: str = ""
     card: Mapping[str, Any] | None = None
+    queries: Count | None = None
 
 
 def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record:
@@ -138,6 +141,10 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
             if found.metric not in outcome.values:
                 raise DataError(f"it is ranked by {found.metric[:40]}, but has none for {name[:40]} targets")
         return found
+    if kind == "certify":
+        from grb.evaluator.certified import CertifiedOutcome
+
+        return CertifiedOutcome.from_dict(record.result)
     if kind == "profile":
         from grb.taxonomy.measurement import ProfileMeasurement  # imports much more than most records need
 
@@ -151,7 +158,11 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
         card_from(record.result["card"])
     if kind == "fit":
         return serial.from_dict(FitResult, record.result, "the result of a fit")
-    return serial.from_dict(AttackOutcome, record.result, "the result of an attack")
+    outcome = serial.from_dict(AttackOutcome, record.result, "the result of an attack")
+    allowed = record.job.extra.get("threat", {}).get("queries")
+    if outcome.queries is not None and (not isinstance(allowed, int) or outcome.queries > allowed):
+        raise DataError(f"its attack asked {outcome.queries} times, but its threat model allows {allowed or 0} queries")
+    return outcome
 
 
 def check_job(job: Job) -> None:
@@ -171,7 +182,9 @@ def check_job(job: Job) -> None:
         raise DataError(
             f"its data is changed {len(job.data.chain)} times, but by at most one edit or by perturbations, so that limits hold"
         )
-    if job.kind == "attack":
+    if job.kind == "certify" and job.data.chain:
+        raise DataError("a certificate is of the clean graph, but its data is changed")
+    if job.kind in ("attack", "certify"):
         threat_from_dict(job.extra.get("threat", {}))
     labels = job.extra.get("labels", "predicted")
     if labels not in ("predicted", "true"):
@@ -185,7 +198,8 @@ def named_code(job: Job) -> list[str]:
 
     A name of the catalogue is not code. An import path is, also one into grb: any function of any package can be named.
     """
-    named = [("dataset", job.data.dataset), ("model", job.spec.name), ("attack", job.spec.name)]
+    methods = ((kind, job.spec.name) for kind in ("model", "attack", "certificate"))
+    named = [("dataset", job.data.dataset), *methods]
     return _codes([job.to_dict()["data"], job.spec.to_dict(), dict(job.extra)], named)
 
 
@@ -204,6 +218,7 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
             ("model", "surrogates"),
             ("attack", "attacks"),
             ("attack", "white_box"),
+            ("certificate", "certificates"),
         ):
             listed = values.get(role)
             for each in listed if isinstance(listed, list | tuple) else ():
@@ -214,7 +229,9 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
 def _codes(values: list[Any], named: Iterable[tuple[str, str]]) -> list[str]:
     """Import paths anywhere in values, and the plug-ins that names lead to."""
     catalogued = {
-        entry.target for kind in ("dataset", "model", "attack", "perturbation") for entry in entries(kind).values()
+        entry.target
+        for kind in ("dataset", "model", "attack", "perturbation", "certificate")
+        for entry in entries(kind).values()
     }
     found = []
     while values:

@@ -11,7 +11,7 @@ from grb.catalogue import is_third_party
 from grb.errors import DataError
 from grb.pipeline.spec import Spec, digest, jsonable
 
-Kind = Literal["fit", "attack", "score", "profile", "study"]
+Kind = Literal["fit", "attack", "score", "certify", "profile", "study"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FORMAT = 1
 _SPEC, _DATA = frozenset({"name", "params"}), frozenset({"dataset", "fingerprint", "chain"})
@@ -24,7 +24,7 @@ _TYPES: dict[str, type] = {
 _KINDS = list(_TYPES.values())
 _FIELDS = frozenset({"format", "kind", "spec", "data", "mode", *_TYPES})
 # what the catalogue calls the methods of jobs
-_CATALOGUED = {"fit": "model", "attack": "attack", "profile": "profiler"}
+_CATALOGUED = {"fit": "model", "attack": "attack", "certify": "certificate", "profile": "profiler"}
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class Job:
     """One unit of work.
 
     Args:
-        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in a measurement, ``profile`` in an AUROC;
-            ``study`` is never run: its record says which scores make a board.
+        kind: ``fit`` ends in weights, ``attack`` in an edit, ``score`` in a measurement, ``certify`` in what no edit can
+            change, ``profile`` in an AUROC; ``study`` is never run: its record says which scores make a board.
         spec: The method: a defense's or an attack's name and changes of its preset.
         data: What it works on.
         method: The built method with every preset filled in, as JSON values; only hashed, never interpreted.
-        inputs: Keys of other jobs by role: ``model`` of a score, ``surrogate`` of an attack.
+        inputs: Keys of other jobs by role: ``model`` of a score or certificate, ``surrogate`` of an attack.
         mode: Difficulty of the targets.
         seed: Random seed.
         threads: Number of torch threads, because results depend on it in the last bits.

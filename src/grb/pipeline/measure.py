@@ -48,9 +48,7 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         for name in found.correct
     }
     return Measurement(
-        DatasetInfo(
-            dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
-        ),
+        dataset_info(job, dataset),
         defense_info(victim),
         attack_info(job, victim, read, dataset),
         outcomes,
@@ -59,6 +57,13 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         study=job.study,
         threads=job.threads,
         device=job.device,
+    )
+
+
+def dataset_info(job: Job, dataset: Dataset) -> DatasetInfo:
+    """What a job was computed on."""
+    return DatasetInfo(
+        dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
     )
 
 
@@ -107,7 +112,8 @@ def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = 
         return None
     record = read(job.data.edits[-1])
     source = record.job.inputs.get("surrogate")
-    knowledge: Knowledge = "white-box" if source == victim.key else "transfer"
+    own = record.job.extra["knowledge"] == "query"
+    knowledge: Knowledge = ("query" if own else "white-box") if source == victim.key else "transfer"
     result, threat = record.result, dict(record.job.extra["threat"])
     return AttackInfo(
         method_info(record),
@@ -124,6 +130,7 @@ def attack_info(job: Job, victim: Record, read: Read, dataset: Dataset | None = 
         "" if dataset is None else _preset(threat, dataset, record.job),
         dict(result.get("passes") or {}),
         tuple(result.get("trials", ())) if knowledge == "white-box" else (),
+        result.get("queries"),
     )
 
 

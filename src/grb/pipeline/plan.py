@@ -16,7 +16,7 @@ from grb.evaluator.scoring import check_metrics
 from grb.pipeline.card import Card
 from grb.pipeline.entry import entry_label
 from grb.pipeline.job import DataRef, Job
-from grb.pipeline.planner import PlannedScore, Planner
+from grb.pipeline.planner import Limit, PlannedScore, Planner
 from grb.pipeline.recipe import CORRUPTION, Recipe
 from grb.pipeline.record import SUBMISSION, Record
 from grb.pipeline.spec import canonical_json
@@ -50,20 +50,22 @@ def plan_study(
     if dataset.task == "graph":
         jobs, scores = _plan_folds(recipe, dataset, data, common)
         cards: dict[str, Card] = {}
+        certificates: list[tuple[str, Limit]] = []
     else:
         planner = Planner(recipe, dataset, data, common)
         joined = planner.joining(submitted)
         victims = {**planner.victims(), **planner.submitted_victims(joined)}
         scores = [*planner.scores(victims), *planner.submitted_attacks(joined, victims)]
+        certificates = list(planner.certificates(victims))
         jobs, cards = planner.jobs, {entry_label(job): card for job, card in joined}
     size = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.num_features)
     ordered = sorted(scores, key=lambda score: score.order)
     return Study(
         recipe.title or recipe.name,
         jobs,
-        tuple(dict.fromkeys(score.key for score in ordered)),
+        tuple(dict.fromkeys([*(score.key for score in ordered), *(key for key, _ in certificates)])),
         {reference: size},
-        _info(recipe, dataset, reference, scores, cards),
+        _info(recipe, dataset, reference, scores, cards, certificates),
         {key: _steps(job, dataset) for key, job in jobs.items() if job.kind == "attack"},
     )
 
@@ -81,13 +83,19 @@ def _built_steps(attack: str, dataset: str, params: str) -> int:
 
 
 def _info(
-    recipe: Recipe, dataset: Dataset, reference: str, scores: list[PlannedScore], cards: Mapping[str, Card]
+    recipe: Recipe,
+    dataset: Dataset,
+    reference: str,
+    scores: list[PlannedScore],
+    cards: Mapping[str, Card],
+    certificates: list[tuple[str, Limit]],
 ) -> StudyInfo:
     limits = list(dict.fromkeys(score.limit for score in scores if not score.clean)) or [None]
     parts = []
     for limit in limits:
         own = {score.key: score.measurements for score in scores if score.clean or score.limit == limit}
-        parts.append(Part(tuple(own), sum(own.values()), limit))
+        certified = tuple(dict.fromkeys(key for key, under in certificates if under == limit))
+        parts.append(Part(tuple(own), sum(own.values()), limit, certified))
     return StudyInfo(
         **recipe_facts(recipe),
         dataset=DatasetInfo(dataset.name, reference, dataset.fingerprint(), dataset.synthetic, dataset.task),
@@ -110,6 +118,11 @@ def _plan_folds(
         raise DataError(
             f"recipe '{recipe.name}' asks for {recipe.objective} and {recipe.train_mode} training, but the graphs of "
             f"'{dataset.name}' are separate; only evasion and inductive training are possible there"
+        )
+    if recipe.certificates:
+        raise DataError(
+            f"recipe '{recipe.name}' asks for certificates, which are for nodes of one graph, but '{dataset.name}' has graphs "
+            "to classify; leave certificates out"
         )
     if dataset.scheme is None and recipe.victims > 1:
         raise DataError(f"dataset '{dataset.name}' has one split, but the recipe asks for victims={recipe.victims}")

@@ -10,6 +10,7 @@ import torch
 
 from grb.attack.build import build_attack, default_threat_model
 from grb.catalogue import resolve, spelling
+from grb.certificate import build_certificate
 from grb.dataset import Dataset
 from grb.defense import build_defense
 from grb.errors import DataError
@@ -245,15 +246,16 @@ class Planner:
         }
 
     def white_box(self, victims: Victims) -> Iterator[PlannedScore]:
-        """Every victim under edits that were made with its own gradients."""
+        """Every victim under edits that were made with its own gradients, or by asking it where the limits have queries."""
         for repeat in range(self.recipe.white_box_repeats if self.recipe.white_box else 0):
             for spec in map(_attack, self.recipe.white_box):
                 for (defense, _), victim in victims.items():
                     for mode in self.modes:
                         for limit, threat in self.limits[mode]:
-                            edit = self.attack(spec, victim, mode, threat, repeat, "white-box")
-                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} (white-box)")
-                            yield PlannedScore(key, (repeat, spec.label, "white-box", key), limit)
+                            knowledge = "white-box" if threat.queries is None else "query"
+                            edit = self.attack(spec, victim, mode, threat, repeat, knowledge)
+                            key = self.score(victim, edit, mode, f"{defense} under {spec.label} ({knowledge})")
+                            yield PlannedScore(key, (repeat, spec.label, knowledge, key), limit)
 
     def worst_case(self, victims: Victims) -> Iterator[PlannedScore]:
         """Every victim under the ensemble's edits of itself and of the other victims of the same number.
@@ -278,6 +280,33 @@ class Planner:
                             title = f"{defense} under {spec.name} of {source_name}"
                             order = (0, spec.label, "worst-case", edit)
                             yield PlannedScore(self.score(victim, edit, mode, title), order, limit)
+
+    def certificates(self, victims: Victims) -> Iterator[tuple[str, Limit]]:
+        """Keys of the certificates of every victim, and the varied limit that each is under."""
+        for spec in self.recipe.certificates:
+            own = replace(spec, name=spelling("certificate", spec.name))
+            for (defense, _), victim in victims.items():
+                for mode in self.modes:
+                    for limit, threat in self.limits[mode]:
+                        yield self.certify(own, victim, mode, threat, f"{defense} by {own.label}"), limit
+
+    def certify(self, spec: Spec, model: str, mode: str, threat: Threat, title: str) -> str:
+        """Plan the certificate of a trained model and return its key."""
+        built = build_certificate(spec.name, **spec.params)
+        job = Job(
+            "certify",
+            spec,
+            self.data,
+            jsonable(built),
+            inputs={"model": model},
+            mode=mode,
+            seed=self.recipe.seed,
+            version=_version({type(built)}),
+            extra={"threat": threat.to_dict()},
+            title=title,
+            **self.common,
+        )
+        return self.add(job)
 
     def _threats(self, mode: str) -> Iterator[tuple[Limit, Threat]]:
         """The limits, alone or with one of them varied."""

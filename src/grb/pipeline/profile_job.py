@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from torch import nn
@@ -17,8 +18,10 @@ from grb.names import perturbation_parts
 from grb.perturb import build_perturbation, perturbed
 from grb.pipeline.job import Job
 from grb.pipeline.spec import Spec, digest, jsonable
-from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
+from grb.taxonomy.complementarity import complementarity
+from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement, link_title
 from grb.taxonomy.profile import ORIGINAL
+from grb.trainer.links import LinkSplit, fit_links
 from grb.trainer.profile import Profiled, fit_profile
 
 # points of the validation curve that a record keeps
@@ -93,7 +96,14 @@ def _title(spec: Spec) -> str:
     return f"{title} ({', '.join(changes)})" if changes else title
 
 
-def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -> ProfileMeasurement:
+def profile(
+    dataset: Dataset,
+    graph: Graph,
+    job: Job,
+    method: ProfilingConfig,
+    notes: Sequence[str] = (),
+    pairs: LinkSplit | None = None,
+) -> ProfileMeasurement:
     """Train a profiling model on a perturbed dataset and measure it.
 
     Args:
@@ -101,17 +111,22 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
         graph: Its graph after all perturbations of the job.
         job: The profile job; split, weights and perturbation of run r have the number r, its seed.
         method: Model and training settings.
+        notes: What the perturbations did other than asked for.
+        pairs: The divided edges, where these are what is predicted; None where labels are.
     """
-    split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
-    done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
+    if pairs is not None:
+        done = fit_links(pairs, method, seed=job.seed, perturb=lambda _: graph)
+    else:
+        split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
+        done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
     name = spelling("profiler", job.spec.name)
     settings = {each.name: jsonable(getattr(method, each.name)) for each in fields(method)}
     return ProfileMeasurement(
-        dataset=dataset.title,
+        dataset=dataset.title if pairs is None else link_title(dataset.title),
         reference=job.data.dataset,
         fingerprint=job.data.fingerprint,
-        task=dataset.task,
-        split=None if dataset.scheme is None else job.seed,
+        task=dataset.task if pairs is None else "link",
+        split=None if dataset.scheme is None and pairs is None else job.seed,
         perturbations=tuple(map(_info, job.data.perturbations)),
         perturbation=column(job.data.perturbations),
         model=name,
@@ -126,6 +141,8 @@ def profile(dataset: Dataset, graph: Graph, job: Job, method: ProfilingConfig) -
         stopped=done.stopped,
         parameters=done.parameters,
         curve=_curve(done),
+        complementarity=None if job.data.perturbations else complementarity(dataset.graph),
+        notes=tuple(notes),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -18,6 +18,7 @@ from grb.pipeline.profile_job import column, perturbation_name, profiling_method
 from grb.pipeline.spec import Spec, jsonable
 from grb.pipeline.study import DatasetSize, Study
 from grb.taxonomy.profile import paper_perturbations
+from grb.trainer.links import split_links
 from grb.trainer.objective import Objective
 
 # a split needs items for three parts
@@ -35,6 +36,7 @@ class Profiling:
         models: Names or import paths of profiling models.
         seeds: Random seeds of the runs: run r has split r, weights r and draw r of the perturbation.
         training: Changes of the models' settings, such as ``epochs`` or ``patience``.
+        task: ``own`` for what the dataset's labels ask for, ``link`` to predict its edges.
     """
 
     datasets: Sequence[str]
@@ -42,6 +44,7 @@ class Profiling:
     models: Sequence[str] = ("gcn",)
     seeds: Sequence[int] = tuple(range(10))
     training: Mapping[str, Any] = field(default_factory=dict)
+    task: Literal["own", "link"] = "own"
 
 
 def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> Study:
@@ -60,9 +63,11 @@ def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = 
     sizes: dict[str, DatasetSize] = {}
     for name in asked.datasets:
         dataset = load_dataset(name, data_dir=data_dir)
-        _check_dataset(dataset)
+        _check_dataset(dataset, asked.task)
         data = DataRef(dataset_reference(name, dataset), dataset.fingerprint(), data_dir=data_dir)
-        sizes[data.dataset] = DatasetSize(dataset.num_nodes, dataset.num_edges, dataset.graph.num_features)
+        sizes[data.dataset] = DatasetSize(
+            dataset.num_nodes, dataset.num_edges, dataset.graph.num_features, dataset.graph.num_graphs
+        )
         jobs += _jobs(asked, dataset, data, threads)
     # run by run, so that a shard makes whole profiles of few runs
     ordered = {job.key: job for job in sorted(jobs, key=lambda job: asked.seeds.index(job.seed))}
@@ -86,7 +91,8 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> li
                 replace(data, chain=chain),
                 jsonable(method),
                 version=version,
-                extra={"perturbations": jsonable(built)} if built else {},
+                extra=({"perturbations": jsonable(built)} if built else {})
+                | ({"task": asked.task} if asked.task != "own" else {}),
                 threads=threads,
             )
             made += [replace(job, seed=seed) for seed in asked.seeds]
@@ -108,7 +114,10 @@ def _check_model(method: ProfilingConfig, dataset: Dataset) -> None:
     build_profiler(replace(method, width=2), 1, outputs, pool=dataset.task == "graph", generator=torch.Generator())
 
 
-def _check_dataset(dataset: Dataset) -> None:
+def _check_dataset(dataset: Dataset, task: str) -> None:
+    if task == "link":
+        split_links(dataset.graph, 0)  # made and thrown away: it refuses collections and graphs with too few edges
+        return
     if dataset.num_items < FEWEST:
         raise DataError(
             f"dataset '{dataset.name}' has {dataset.num_items} items, but at least {FEWEST} are needed for a split"

@@ -58,6 +58,8 @@ class Recipe:
         train_mode: ``inductive`` (no test node is seen in training) or ``transductive`` (no test label is seen).
         validation: Under poisoning, the graph on which the best epoch is chosen: ``attacked`` or ``clean``.
         metrics: Metrics beside the one that ranks, e.g. ``macro-f1`` or ``recall:1``.
+        certificates: Certificates of every victim (``grb ls certificates``), under the limits that attacks have; one that
+            cannot speak about a victim or the scenario says so in its record.
         worst_case: ``standard`` to attack every victim with the standard ensemble (:mod:`grb.attack.auto`), aimed at predicted
             and at true labels, and to replay the edits that it finds on all victims; empty for no worst case.
         paper: Which published table is shown beside ours; none if empty.
@@ -87,6 +89,7 @@ class Recipe:
     train_mode: str = "inductive"
     validation: str = "attacked"
     metrics: tuple[str, ...] = ()
+    certificates: tuple[Spec, ...] = ()
     worst_case: str = ""
     quick: Mapping[str, Any] = field(default_factory=dict)
     is_quick: bool = False
@@ -126,6 +129,11 @@ class Recipe:
             raise DataError(
                 f"recipe '{self.name}' asks for a worst_case, which is of victims that were trained before an attack; leave "
                 "worst_case out"
+            )
+        if self.certificates and (self.scenario == CORRUPTION or self.objective == "poisoning"):
+            raise DataError(
+                f"recipe '{self.name}' asks for certificates, which are of victims that were trained before an attack; leave "
+                "certificates out"
             )
         if self.objective == "evasion":
             return
@@ -208,7 +216,7 @@ def _text(source: str | Path) -> tuple[str, str]:
     ), name
 
 
-_SPECS = ("defenses", "attacks", "white_box", "surrogates")
+_SPECS = ("defenses", "attacks", "white_box", "surrogates", "certificates")
 _COUNTS = ("repeats", "white_box_repeats", "victims", "seed", "iterations")
 _TEXTS = ("name", "dataset", "scenario", "title", "paper", "objective", "train_mode", "validation", "worst_case")
 _MAPPINGS = ("training", "threat", "sweep", "quick")

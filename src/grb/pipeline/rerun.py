@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from grb.errors import IntegrityError
+from grb.evaluator.certified import CertifiedOutcome
 from grb.pipeline import gate
 from grb.pipeline.job import KINDS
 from grb.pipeline.outcome_checks import packed_bits
@@ -165,11 +166,18 @@ def _within_tolerance(before: Record, after: Record) -> bool:
             return near and all(old[name] == new[name] for name in ("parameters", "settings"))
         if before.job.kind == "attack":
             return bool(before.result["budget"] == after.result["budget"])
+        if before.job.kind == "certify":
+            return _near_certificates(*(CertifiedOutcome.from_dict(each.result) for each in (before, after)))
         if before.job.kind == "score":
             return _near_scores(before.measurement or {}, after.measurement or {})
         return abs((before.measurement or {})["auroc"] - (after.measurement or {})["auroc"]) <= TRAINING_TOLERANCE
     except (KeyError, TypeError, AttributeError, IntegrityError):
         return False
+
+
+def _near_certificates(old: CertifiedOutcome, new: CertifiedOutcome) -> bool:
+    same = all(getattr(old, name) == getattr(new, name) for name in ("certificate", "targets", "refusal", "unit"))
+    return same and abs(old.accuracy() - new.accuracy()) <= SCORE_TOLERANCE
 
 
 def _near_scores(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from grb.catalogue import is_third_party
 from grb.errors import DataError
 from grb.evaluator.board import BY_DEFAULT, CLEAN, Board, Ranking, Run, board_from_runs
+from grb.evaluator.certified import CertifiedOutcome, check_bracket, summaries
 from grb.evaluator.claims import compare_claims
 from grb.evaluator.measurement import ENSEMBLES, Measurement, MethodInfo, Outcome
 from grb.pipeline.attestation import UNSIGNED, verify_attestations, with_signers
@@ -27,6 +28,7 @@ from grb.pipeline.store import Store
 from grb.pipeline.study import Part, Study, StudyInfo
 
 Measurements = Mapping[str, Measurement]
+Certified = Mapping[str, CertifiedOutcome]
 
 
 def boards(
@@ -68,7 +70,8 @@ def build_boards(
         signer_of: From the key of a score to the name of who vouches for it; empty if nobody does.
         ranking: What ranks, and which submitted attacks count like ours.
     """
-    studies, measurements = _read(records)
+    studies, measurements, certified = _read(records)
+    check_bracket(certified, measurements)
     measurements, replaced = newest_entries(measurements)
     if not measurements:
         raise DataError(f"{where} has no scores; `grb reproduce synth-cora --store {where}` makes some")
@@ -79,13 +82,13 @@ def build_boards(
         others = _told_apart({key: each for key, each in measurements.items() if key not in known})
         chosen += list(_unnamed(others))
         measurements |= others
-    made = [board for info in chosen for board in study_boards(info, measurements, ranking)]
+    made = [board for info in chosen for board in study_boards(info, measurements, ranking, certified)]
     return [with_versions(with_signers(board, signer_of), replaced) for board in made]
 
 
 def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
     """Every score of the studies of a name as a flat row, for tables; a score that two boards share is there for both."""
-    studies, measurements = _read(store.records())
+    studies, measurements, _ = _read(store.records())
     found = []
     for info in _named(studies, measurements, [recipe], str(store.path)):
         for part in info.parts:
@@ -113,16 +116,18 @@ def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
     return found
 
 
-def study_boards(info: StudyInfo, measurements: Measurements, ranking: Ranking = BY_DEFAULT) -> list[Board]:
+def study_boards(
+    info: StudyInfo, measurements: Measurements, ranking: Ranking = BY_DEFAULT, certified: Certified | None = None
+) -> list[Board]:
     """The boards of one study from the measurements that are there; parts without any are left out."""
     parts = [part for part in info.parts if any(key in measurements for key in part.scores)]
     swept = [part for part in parts if any(key in measurements and measurements[key].attack for key in part.scores)]
-    return [_board(info, part, measurements, ranking) for part in swept or parts[:1]]
+    return [_board(info, part, measurements, ranking, certified or {}) for part in swept or parts[:1]]
 
 
 def studies(store: Store) -> list[StudyInfo]:
     """The studies whose scores a store has, the largest first."""
-    found, measurements = _read(record for record in store.records() if record.job.kind in ("study", "score"))
+    found, measurements, _ = _read(record for record in store.records() if record.job.kind in ("study", "score"))
     sizes = [(len(_attacked(info, measurements)), info) for info in found]
     return [info for size, info in sorted(sizes, key=lambda each: -each[0]) if size]
 
@@ -133,18 +138,25 @@ def build_board(study: Study, store: Store) -> list[Board]:
     found: dict[str, Measurement] = {key: content_of(store.read(key)) for key in study.info.scores if store.has(key)}
     if not found:
         raise DataError(f"{store.path} has no scores of '{study.info.name}' yet; `grb run` makes them")
-    return study_boards(study.info, found)
+    certified: dict[str, CertifiedOutcome] = {
+        key: content_of(store.read(key)) for key in study.info.certificates if store.has(key)
+    }
+    check_bracket(certified, found)
+    return study_boards(study.info, found, certified=certified)
 
 
-def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement]]:
+def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement], dict[str, CertifiedOutcome]]:
     studies: list[StudyInfo] = []
     measurements: dict[str, Measurement] = {}
+    certified: dict[str, CertifiedOutcome] = {}
     for record in records:
         if record.job.kind == "study":
             studies.append(content_of(record))
         elif record.job.kind == "score":
             measurements[record.key] = content_of(record)
-    return sorted(studies, key=lambda info: (info.name, info.title)), measurements
+        elif record.job.kind == "certify":
+            certified[record.key] = content_of(record)
+    return sorted(studies, key=lambda info: (info.name, info.title)), measurements, certified
 
 
 def _attacked(info: StudyInfo, measurements: Measurements) -> set[str]:
@@ -247,7 +259,7 @@ def _renamed(found: Measurement, several: set[tuple[tuple[str, ...], str]]) -> M
 # one board
 
 
-def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ranking) -> Board:
+def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ranking, certified: Certified) -> Board:
     runs = list(_runs(info, part, measurements))
     there = [measurements[key] for key in part.scores if key in measurements]
     made = board_from_runs(
@@ -277,10 +289,37 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ran
             **({"cards": dict(info.cards)} if info.cards else {}),
         },
     )
+    made = _with_certificates(made, info, [certified[key] for key in part.certificates if key in certified])
     targets = {name: each.targets for found in there for name, each in found.outcomes.items()}
     claims = compare_claims(made, info.cards, targets)
     flags = [*found_flags(runs), *invalid_flags(runs), *card_flags(info, claims), *score_flags(made, targets)]
     return replace(made, flags=tuple(flags), claims=claims)
+
+
+def _with_certificates(board: Board, info: StudyInfo, found: list[CertifiedOutcome]) -> Board:
+    """The board with the certified accuracy among the summaries of its defenses, and which model each is about."""
+    if not found:
+        return board
+    values = summaries(found, info.training)
+    by_defense = {
+        difficulty: {name: {**own, **values.get((name, difficulty), {})} for name, own in sides.items()}
+        for difficulty, sides in board.by_defense.items()
+    }
+    about = [
+        {
+            "defense": each.defense.method.label(info.training),
+            "difficulty": each.mode,
+            "seed": each.defense.method.seed,
+            "certificate": each.certificate,
+            "model": each.model,
+            "certified": each.accuracy(),
+            "samples": each.samples,
+            "confidence": each.confidence,
+            "refusal": each.refusal,
+        }
+        for each in found
+    ]
+    return replace(board, by_defense=by_defense, meta={**board.meta, "certificates": about})
 
 
 def _runs(info: StudyInfo, part: Part, measurements: Measurements) -> Iterator[Run]:
@@ -360,6 +399,7 @@ def _metadata(key: str, found: Measurement, info: StudyInfo) -> dict[str, Any]:
             "notes": list(attack.notes),
             "passes": dict(attack.passes),
             **({"trials": [dict(trial) for trial in attack.trials]} if attack.trials else {}),
+            **({} if attack.queries is None else {"queries": attack.queries}),
         }
         through = sorted({str(trial["relaxation"]) for trial in attack.trials if trial.get("relaxation")})
         if through:

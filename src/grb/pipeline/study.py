@@ -28,11 +28,13 @@ class Part:
         scores: Keys of the score jobs.
         planned: How many measurements they are, each of one difficulty.
         limit: The varied limit and its value if the study sweeps one; scores of different budgets are never mixed.
+        certificates: Keys of the jobs that certify its defenses.
     """
 
     scores: tuple[str, ...]
     planned: Count = 0
     limit: tuple[str, float] | None = None
+    certificates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class StudyInfo:
         """Keys of all scores, each once."""
         return tuple(dict.fromkeys(key for part in self.parts for key in part.scores))
 
+    @property
+    def certificates(self) -> tuple[str, ...]:
+        """Keys of all certificates, each once."""
+        return tuple(dict.fromkeys(key for part in self.parts for key in part.certificates))
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
         return serial.to_versioned(self, FORMAT)
@@ -94,11 +101,12 @@ class StudyInfo:
 
 @dataclass(frozen=True)
 class DatasetSize:
-    """How large a dataset is, for estimates of cost."""
+    """How large a dataset is, for estimates of cost; a single graph is one of ``graphs``."""
 
     nodes: int
     edges: int
     features: int
+    graphs: int = 1
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ class Study:
         """The record by which a store knows which of its scores make a board; None if there is no board."""
         if self.info is None:
             return None
-        scores = self.info.scores
+        scores = (*self.info.scores, *self.info.certificates)
         data = DataRef(self.info.dataset.reference, self.info.dataset.fingerprint)
         # the scores' keys stand for the recipe, the methods' versions, threads, device and submissions
         spec = Spec(self.info.name, {"scores": digest(sorted(scores)), "title": self.info.title})

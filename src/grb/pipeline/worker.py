@@ -21,12 +21,14 @@ from grb.attack.auto.ensemble import GraphAutoAttack
 from grb.attack.base import AttackContext, Step, run_attack
 from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
+from grb.certificate import NotCertifiable, build_certificate, run_certificate
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
 from grb.entries import entries
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.baseline import check_majority
 from grb.evaluator.blind import Decisions, Question, check_answers, check_new_process
+from grb.evaluator.certified import CertifiedOutcome, outcome_of
 from grb.evaluator.measurement import pack_bits
 from grb.evaluator.new_process import NewProcess
 from grb.evaluator.sanity_checks import check_model
@@ -35,11 +37,12 @@ from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.names import ModelName
+from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
 from grb.pipeline.gate import check_edit, check_job, check_model_params
 from grb.pipeline.job import Job
 from grb.pipeline.job_checks import check_inputs
-from grb.pipeline.measure import measure
+from grb.pipeline.measure import dataset_info, defense_info, measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
 from grb.pipeline.provenance import provenance
 from grb.pipeline.record import NOT_COMPUTED, Record
@@ -48,6 +51,7 @@ from grb.pipeline.store import Store
 from grb.threat import threat_from_dict
 from grb.trainer import Epoch
 from grb.trainer.checkpoint import load_model, save_model
+from grb.trainer.links import split_links
 
 Value = TypeVar("Value")
 Answer = tuple[Question, Prediction, Decisions]
@@ -123,7 +127,13 @@ class Worker:
             raise IntegrityError(f"{job.label} is not computed: {sentence}")
         torch.set_num_threads(job.threads)
         start, start_cpu = time.perf_counter(), time.process_time()
-        work = {"fit": self._fit, "attack": self._attack, "score": self._score, "profile": self._profile}
+        work = {
+            "fit": self._fit,
+            "attack": self._attack,
+            "score": self._score,
+            "certify": self._certify,
+            "profile": self._profile,
+        }
         with _contained():
             result, objects = work[job.kind](job)
         spent = time.perf_counter() - start, time.process_time() - start_cpu
@@ -207,6 +217,8 @@ class Worker:
             "notes": list(done.notes),
             "passes": {"forward": done.passes.forward, "backward": done.passes.backward},
         }
+        if done.queries is not None:
+            result["queries"] = done.queries
         if done.envelope is not None:
             result["trials"] = [trial.to_dict() for trial in done.trials]
             result["envelope"] = pack_bits(done.envelope)
@@ -225,8 +237,9 @@ class Worker:
                 else graph.apply(self._edit(link, dataset))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
+        # keys are the model's on every graph, so that a hash or a sample of it is one model
+        asked = Question.of(graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
         generator = torch.Generator().manual_seed(int((job.key if job.data.chain else key)[:15], 16))
-        asked = Question.of(graph, known, generator)
         after = asked.ask(model, dataset)
         own = None if job.data.chain else _kept(asked, after, model)
         clean = self.clean.get((key, job.threads), lambda: own or self._clean(key, dataset, known))
@@ -242,6 +255,29 @@ class Worker:
             after=after,
         )
         return replace(measure(job, dataset, found, self._record), flags=tuple(flags)).to_dict(), {}
+
+    def _certify(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Certify a fresh copy of the model with the keys by which it is scored; a refusal is a result too."""
+        dataset, key = self._dataset(job), job.inputs["model"]
+        certificate = build_certificate(job.spec.name, **job.spec.params)
+        _check_method(job, certificate)
+        victim = self._record(key)
+        threat, mode = threat_from_dict(job.extra["threat"]), job.mode or "full"
+        data, defense = dataset_info(job, dataset), defense_info(victim)
+        try:
+            if victim.job.extra.get("train_mode") == "transductive":
+                raise NotCertifiable(
+                    "the model met the test nodes in training, and certificates are about nodes it did not"
+                )
+            # keys are the model's on every graph, as in a score
+            found = run_certificate(certificate, self.model(key), dataset, threat, mode=mode, seed=int(key[:15], 16))
+        except NotCertifiable as error:
+            targets = len(dataset.test_ids(mode))
+            made = CertifiedOutcome(
+                job.spec.name, data, defense, mode, threat.to_dict(), targets, dict(job.spec.params), refusal=str(error)
+            )
+            return made.to_dict(), {}
+        return outcome_of(found, data, defense, job.spec.params).to_dict(), {}
 
     def _check(
         self,
@@ -295,7 +331,8 @@ class Worker:
         links = job.data.perturbations
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
-        graph = dataset.graph
+        pairs = split_links(dataset.graph, job.seed) if job.extra.get("task") == "link" else None
+        graph, notes = dataset.graph if pairs is None else pairs.message, []
         for link in links:
             start = graph
             named = (
@@ -305,7 +342,8 @@ class Worker:
             )
             drawn = job.seed if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
-        return profile(dataset, graph, job, method).to_dict(), {}
+            notes += remarks(build_perturbation(link.name, **link.params), start, graph)
+        return profile(dataset, graph, job, method, notes, pairs).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
         ref = job.data

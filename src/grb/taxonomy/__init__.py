@@ -7,15 +7,19 @@
 """
 
 from grb.taxonomy.analysis import Analysis, analyse, analyse_published
-from grb.taxonomy.assignment import Mark, Neighbour, Placement, assign, check_placeable, reference_for
+from grb.taxonomy.assignment import assign
 from grb.taxonomy.attack_sensitivity import AttackSensitivity, StrongestAttack, attack_sensitivity
+from grb.taxonomy.calibration import Calibration, Reliability, calibrate, reliability
 from grb.taxonomy.cluster import Tree, agreement, as_groups, cut, join, siblings, tree
 from grb.taxonomy.compare import Comparison, as_published, compare
+from grb.taxonomy.complementarity import complementarity
 from grb.taxonomy.components import Components, principal_components, profile_components
 from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
 from grb.taxonomy.describe import describe_profile, meaning
 from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from grb.taxonomy.missing import MISSING, complete, drop_datasets, drop_perturbations, fill_with_mean
+from grb.taxonomy.placeable import check_placeable, reference_for
+from grb.taxonomy.placement import Mark, Neighbour, Placement
 from grb.taxonomy.profile import (
     FEATURES,
     ORIGINAL,
@@ -40,6 +44,7 @@ from grb.taxonomy.reference import (
     published_seed_study,
 )
 from grb.taxonomy.representative import Subset, coverage, distances, representatives
+from grb.taxonomy.separability import Separability, holm, separability
 from grb.taxonomy.stability import (
     BootstrapGroups,
     PermutationTest,
@@ -51,4 +56,13 @@ from grb.taxonomy.stability import (
     permutation_test,
     silhouettes,
 )
-from grb.taxonomy.uncertainty import SeedSpread, Spread, resample, seed_study, spread
+from grb.taxonomy.uncertainty import (
+    RatioErrors,
+    SeedSpread,
+    Spread,
+    ratio_errors,
+    resample,
+    seed_study,
+    spread,
+    student_draws,
+)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from grb.errors import DataError
 from grb.taxonomy.cluster import Labels, Tree, agreement, as_groups, cut, join, lookup, tree
 from grb.taxonomy.components import Components, profile_components
-from grb.taxonomy.correlation import Correlation, model_correlation, perturbation_correlation
+from grb.taxonomy.correlation import Correlation, Of, model_correlation, perturbation_correlation
 from grb.taxonomy.missing import complete
 from grb.taxonomy.profile import Profiles, to_list
-from grb.taxonomy.reference import Reference
+from grb.taxonomy.reference import Reference, published
 from grb.taxonomy.representative import SATURATED, Subset, coverage, representatives
+from grb.taxonomy.separability import ALPHA, Separability, separability
 from grb.taxonomy.stability import Stability, assess_stability
 from grb.taxonomy.uncertainty import SeedSpread, Spread, seed_study, spread
 
@@ -39,9 +40,10 @@ class Analysis:
         known: Known groups to compare with.
         components: Principal components of the profiles.
         perturbations: Correlation of the perturbations.
-        models: Correlation of the models, of ``log2`` ratios and of raw ``auroc``.
+        models: Correlation of the models, of ``log2`` ratios, of AUROCs (``log2-auroc``) and as in ``figure-5``.
         spread: Bootstrap error and interval of every cell of ``profiles``.
         seeds: Spread of Frag-k over seeds.
+        separability: Whether each perturbation changes anything beyond chance; empty without runs.
         stability: How much the groups depend on choices.
         chosen: A subset that stands for all.
         recommended: A subset that somebody recommends, rated in the same way.
@@ -62,6 +64,7 @@ class Analysis:
     models: Mapping[str, Correlation] = field(default_factory=dict)
     spread: Spread | None = None
     seeds: tuple[SeedSpread, ...] = ()
+    separability: tuple[Separability, ...] = ()
     stability: Stability | None = None
     chosen: Subset | None = None
     recommended: Subset | None = None
@@ -98,8 +101,10 @@ class Analysis:
             groups           {cut, joins: [[3, 4]], of: {dataset: group}, members: {group: [dataset, ...]}}
             known            {of: {dataset: group}, agreement} or None
             pca              {explained: [c], cumulative: [c], loadings: {perturbation: [c]}, scores: {dataset: [c]}} or None
-            correlation      {perturbations: {names, r: [[...]], cells} or None, models: {log2: {...}, auroc: {...}}}
+            correlation      {perturbations: {names, r: [[...]], cells} or None, models: {log2: {...}, ...}}
             seeds            [{dataset, perturbation, runs, mean, std, percent}, ...]
+            separability     [{dataset, perturbation, difference, p, holm, runs, paired, significant}, ...]
+            complementarity  {dataset: value or None}
             stability        {verdict, against, agreement: {k: {variant: index}}, kept: {dataset: fraction},
                               silhouettes: {k: value},
                               permutation: {distance|within: {observed, null_mean, null_low, p, draws}},
@@ -138,6 +143,8 @@ class Analysis:
                 "models": {of: table.to_dict() for of, table in self.models.items()},
             },
             "seeds": [row._asdict() for row in self.seeds],
+            "separability": [{**row._asdict(), "significant": row.significant} for row in self.separability],
+            "complementarity": {name: given.complementarity.get(name) for name in given.datasets},
             "stability": None if self.stability is None else self.stability.to_dict(),
             "representatives": None if self.chosen is None else self.chosen.to_dict(),
             "recommended": None if self.recommended is None else self.recommended.to_dict(),
@@ -207,6 +214,7 @@ def analyse(
         advised = Subset(tuple(recommended), coverage(used, labels.tolist(), recommended)) if recommended else None
         stability = attempt(lambda: assess_stability(used, found, labels, wanted, known, draws, seed))
     resampled = used.runs is not None
+    notes += _powerless(profiles)
     return Analysis(
         given=profiles,
         profiles=used,
@@ -220,6 +228,7 @@ def analyse(
         models={of: table for of, table in tables.items() if table is not None},
         spread=spread(used, draws, LEVEL, generator=np.random.default_rng([seed, 0])) if resampled else None,
         seeds=tuple(seed_study(used)) if resampled else (),
+        separability=tuple(separability(profiles, seed=seed)) if profiles.runs is not None else (),
         stability=stability,
         chosen=chosen,
         recommended=advised,
@@ -227,6 +236,17 @@ def analyse(
         draws=draws,
         seed=seed,
     )
+
+
+def _powerless(profiles: Profiles) -> list[str]:
+    """A note on datasets that have too few runs for any significance."""
+    if profiles.runs is None:
+        return []
+    count, tests = profiles.runs.shape[2], len(profiles.perturbations)
+    needed = int(np.ceil(1 - np.log2(ALPHA / tests)))
+    if count >= needed:
+        return []
+    return [f"{count} runs cannot show significance: {tests} perturbations need {needed} runs with the same seeds each"]
 
 
 def _check_draws(draws: int) -> None:
@@ -252,11 +272,15 @@ def _wanted(groups: int | None, most: int) -> int:
     return wanted
 
 
-def _comparable(models: Mapping[str, Profiles]) -> tuple[Literal["log2", "auroc"], ...]:
-    """By what several models can be correlated."""
+def _comparable(models: Mapping[str, Profiles]) -> tuple[Of, ...]:
+    """By what several models can be correlated: Figure 5 needs the paper's datasets."""
     if len(models) < 2:
         return ()
-    return ("log2", "auroc") if all(own.original is not None for own in models.values()) else ("log2",)
+    if any(own.original is None for own in models.values()):
+        return ("log2",)
+    inductive = published("inductive").profiles.datasets
+    of_the_paper = all(set(own.datasets) == set(inductive) for own in models.values())
+    return ("log2", "log2-auroc", "figure-5") if of_the_paper else ("log2", "log2-auroc")
 
 
 def analyse_published(reference: Reference, *, draws: int = 999, seed: int = 0) -> Analysis:

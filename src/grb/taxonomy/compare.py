@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from grb import metric
 from grb.errors import DataError
 from grb.taxonomy.assignment import IGNORED, Placement, assign
 from grb.taxonomy.profile import Profiles
 from grb.taxonomy.reference import PUBLISHED, Reference, published
+from grb.taxonomy.uncertainty import ratio_errors
 
 AS_PUBLISHED = " (gtaxogym)"
 """Behind the name of a perturbation that was done as the published code does it."""
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
         perturbation: Name of the perturbation.
         runs: Number of our runs.
         left: Our mean over our unperturbed mean.
-        low: Lower end of the 95 % interval of our mean, over our unperturbed mean; NaN with a single run.
+        low: Lower end of the 95 % interval of that ratio of means, which has the variance of both; NaN with a single run.
         high: Upper end of that interval.
         published: The published fraction; NaN if there is none.
     """
@@ -65,8 +65,8 @@ class DatasetComparison:
         runs: Number of our runs of the unperturbed dataset.
         cells: One for every perturbation that was run.
         group: Published group of the dataset.
-        placement: Assignment of our profile with its own published row left out; None with fewer than four perturbations.
-        nearest_group: The published group of the nearest dataset.
+        placement: Assignment of our profile with its own published row left out, as `grb taxonomy place` does it; None with
+            fewer than four perturbations.
     """
 
     dataset: str
@@ -76,18 +76,21 @@ class DatasetComparison:
     cells: tuple[Cell, ...]
     group: str
     placement: Placement | None
-    nearest_group: str | None
 
     @property
     def in_its_group(self) -> bool:
-        """Whether the nearest published dataset lies in the dataset's published group."""
-        return self.nearest_group == self.group
+        """Whether it is placed in its published group."""
+        return self.placement is not None and self.placement.group == self.group
 
     @property
-    def neighbour(self) -> tuple[str, str, str, str]:
-        """The dataset, its nearest published neighbour, that one's group, and its own published group."""
+    def placed(self) -> tuple[str, str, str, str]:
+        """The dataset, its nearest published neighbour, where it is placed with which probability, and its published group."""
         assert self.placement is not None
-        return self.dataset, self.placement.nearest.dataset, str(self.nearest_group), self.group
+        found = self.placement
+        where = (
+            "fits nowhere" if found.group is None else f"{found.group} ({100 * found.probability[found.group]:.0f} %)"
+        )
+        return self.dataset, found.nearest.dataset, where, self.group
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values, for JSON; None stands for NaN."""
@@ -98,7 +101,8 @@ class DatasetComparison:
             "runs": self.runs,
             "group": self.group,
             "nearest": None if self.placement is None else self.placement.nearest.dataset,
-            "nearest_group": self.nearest_group,
+            "placed": None if self.placement is None else self.placement.group,
+            "probability": None if self.placement is None else dict(self.placement.probability),
             "cells": [{key: _known(value) for key, value in cell._asdict().items()} for cell in self.cells],
         }
 
@@ -124,7 +128,7 @@ class Comparison:
         return [{"dataset": own.dataset, **cell._asdict()} for own in self.datasets for cell in own.cells]
 
     def placed(self) -> tuple[int, int]:
-        """How many datasets lie next to one of their published group, and how many were placed."""
+        """How many datasets were placed in their published group, and how many were placed or said to fit nowhere."""
         placed = [own for own in self.datasets if own.placement is not None]
         return sum(own.in_its_group for own in placed), len(placed)
 
@@ -159,9 +163,9 @@ class Comparison:
                 f"| {own.dataset}, ours | {own.runs} | {own.original:.3f} | {' | '.join(ours)} |",
                 f"| published | | {number(own.published, 3)} | {' | '.join(theirs)} |",
             ]
-        lines += ["", f"{self.summary}.", "", "| dataset | nearest without its own row | its group | published group |"]
+        lines += ["", f"{self.summary}.", "", "| dataset | nearest without its own row | placed | published group |"]
         lines += ["|---|---|---|---|"]
-        lines += [f"| {' | '.join(own.neighbour)} |" for own in self.datasets if own.placement is not None]
+        lines += [f"| {' | '.join(own.placed)} |" for own in self.datasets if own.placement is not None]
         return "\n".join(lines)
 
 
@@ -199,7 +203,7 @@ def compare(
 
     Args:
         profiles: Ours; datasets that nobody published are left out.
-        model: Model of the published profiles, where they have several.
+        model: Model of the published profiles, in any case, where they have several.
         ignore: Perturbations that do not count in the correlation and when placing; FiedlerFrag was published by another
             definition than its text's.
         draws: Number of bootstrap draws when placing.
@@ -229,7 +233,7 @@ def compare(
     if not found:
         raise DataError(
             f"none of the datasets was published: {', '.join(own.datasets[:5])}; "
-            "`grb taxonomy analyse --published inductive` lists those that were"
+            "`grb taxonomy analyse inductive` lists those that were"
         )
     left = [name for name in own.datasets if name not in {each.dataset for each in found}]
     notes = [f"not published, and left out: {', '.join(left)}"] if left else []
@@ -241,20 +245,24 @@ def _compared(
     own: Profiles, known: Reference, model: str, ignore: Sequence[str], draws: int, seed: int
 ) -> DatasetComparison:
     (dataset,) = own.datasets
+    model = next((name for name in known.models if name.lower() == model.lower()), model)
     table = known.models.get(model)
     if table is not None and dataset not in table.datasets:
         table = None  # nobody published this model on this dataset
     there = {} if table is None else table.row(dataset)
     mean = float("nan") if own.original is None else float(own.original[0])
     cells = []
+    errors = None if own.runs is None else ratio_errors(own)
     for column, name in enumerate(own.perturbations):
         ratio = float(own.ratio[0, column])
         if np.isnan(ratio):
             continue
         runs = np.zeros(0) if own.runs is None else own.runs[0, 1 + column]
         runs = runs[~np.isnan(runs)]
-        interval = metric.confidence_interval(runs.tolist()) if len(runs) > 1 else None
-        low, high = (np.nan, np.nan) if interval is None else (interval.low / mean, interval.high / mean)
+        half = np.nan
+        if errors is not None:
+            half = ratio * np.log(2) * errors.error[0, column] * student(errors.freedom[0, column])
+        low, high = ratio - half, ratio + half
         cells.append(Cell(name, max(len(runs), 1), ratio, low, high, float(2 ** there.get(name, np.nan))))
     placement = None
     if len([cell for cell in cells if cell.perturbation not in ignore and not np.isnan(cell.published)]) >= FEWEST:
@@ -270,8 +278,14 @@ def _compared(
         tuple(cells),
         known.groups[dataset],
         placement,
-        None if placement is None else known.groups[placement.nearest.dataset],
     )
+
+
+def student(freedom: float, level: float = 0.95) -> float:
+    """Half the width of a central interval of Student's t; NaN without a degree of freedom."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + level) / 2, freedom)) if freedom > 0 else float("nan")
 
 
 def _original(table: Profiles | None, dataset: str) -> float:

@@ -10,7 +10,17 @@ import numpy as np
 from grb.errors import DataError
 from grb.taxonomy.profile import Array, Profiles, to_list
 
-Of = Literal["log2", "auroc"]
+Of = Literal["log2", "log2-auroc", "figure-5"]
+NOT_IN_FIGURE_5 = ("PCQM4Mv2-subset", "PPI", "ogbg-molpcba")
+"""Datasets that the paper's Figure 5 leaves out; the other 21 of its 24 inductive ones are in."""
+CELLS_NOT_IN_FIGURE_5 = (
+    ("D&D", "FullyConn"),
+    ("MalNetTiny", "FullyConn"),
+    ("REDDIT-BINARY", "FullyConn"),
+    ("REDDIT-MULTI-5K", "FullyConn"),
+    ("MNIST", "Frag-k3"),
+)
+"""Cells that it leaves out for all models."""
 
 
 class Correlation(NamedTuple):
@@ -46,30 +56,42 @@ def model_correlation(models: Mapping[str, Profiles], *, of: Of = "log2") -> Cor
 
     Args:
         models: Profiles of the models by name, at least two.
-        of: Correlate ``log2`` ratios, which are what the clustering sees, or ``auroc`` with the unperturbed scores, as
-            the paper does. Raw scores differ mostly because datasets are of different difficulty: their r is higher.
+        of: Correlate ``log2`` ratios, which are what the clustering sees; ``log2-auroc``, the logarithms of the AUROCs
+            themselves with those of the unperturbed datasets, as the paper's code does; or ``figure-5``, the same on the
+            datasets and cells of the paper's figure (:data:`NOT_IN_FIGURE_5`). AUROCs differ mostly because datasets are of
+            different difficulty, so that their r is higher than that of profiles.
+
+    References:
+        Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Figure 5.
     """
     if len(models) < 2:
         raise DataError(f"a correlation of models needs at least two models, got {len(models)}")
     every = list(models.values())
     datasets = [name for name in every[0].datasets if all(name in own.datasets for own in every)]
+    if of == "figure-5":
+        datasets = [name for name in datasets if name not in NOT_IN_FIGURE_5]
     names = [name for name in every[0].perturbations if all(name in own.perturbations for own in every)]
     if not datasets or not names:
         raise DataError(f"the models {', '.join(models)} share no {'perturbation' if datasets else 'dataset'}")
-    tables = []
-    for name, own in models.items():
-        shared = own.select(datasets, names)
-        if of == "log2":
-            tables.append(shared.values.ravel())
-        elif shared.original is None:
-            raise DataError(f"the profiles of '{name}' hold ratios only; correlate log2 ratios instead")
-        else:
-            tables.append(np.column_stack([shared.original, shared.original[:, None] * shared.ratio]).ravel())
-    cells = np.stack(tables)
+    cells = np.stack([_numbers(name, own.select(datasets, names), of).ravel() for name, own in models.items()])
     cells = cells[:, ~np.isnan(cells).any(0)]
     if cells.shape[1] < 3:
         raise DataError(f"the models {', '.join(models)} share {cells.shape[1]} cells, but at least 3 are needed")
     return Correlation(tuple(models), _pearson(cells), cells.shape[1])
+
+
+def _numbers(model: str, own: Profiles, of: Of) -> Array:
+    """What is correlated, [d, p] or with the unperturbed datasets [d, 1 + p]."""
+    if of == "log2":
+        return own.values
+    if own.original is None:
+        raise DataError(f"the profiles of '{model}' hold ratios only; correlate log2 ratios instead")
+    table = np.log2(own.original)[:, None] + np.column_stack([np.zeros(len(own.datasets)), own.values])
+    if of == "figure-5":
+        for dataset, name in CELLS_NOT_IN_FIGURE_5:
+            if dataset in own.datasets and name in own.perturbations:
+                table[own.datasets.index(dataset), 1 + own.perturbations.index(name)] = np.nan
+    return np.asarray(table)
 
 
 def _pearson(rows: Array) -> Array:

@@ -19,6 +19,11 @@ SAME_IN_A_CELL = ("perturbation_method", "perturbation_version")
 """Columns whose values all runs of one dataset, model and perturbation must share."""
 
 
+def link_title(title: str) -> str:
+    """How tables call a dataset whose edges are predicted: its profile is another than that of its labels."""
+    return f"{title} (links)"
+
+
 @dataclass(frozen=True)
 class PerturbationInfo:
     """One perturbation of a chain.
@@ -44,7 +49,7 @@ class ProfileMeasurement:
         dataset: Title of the dataset in tables.
         reference: What another process finds the dataset by: a catalogue name, an import path, or a file.
         fingerprint: sha256 of the unperturbed dataset.
-        task: ``node`` or ``graph``.
+        task: ``node`` or ``graph``, whose labels are predicted, or ``link``.
         split: Number of the split or fold; None for a dataset with one split.
         perturbations: Perturbations in the order in which they were applied; empty for the unperturbed dataset.
         perturbation: Name of the whole chain in tables; ``-`` for the unperturbed dataset.
@@ -59,6 +64,8 @@ class ProfileMeasurement:
         stopped: Why the training ended, as a sentence.
         parameters: Number of weights.
         curve: Validation AUROCs over the training, at most 50 of them.
+        complementarity: Mode complementarity of the unperturbed dataset; None in runs of perturbed ones.
+        notes: What was done other than asked for, in sentences: a rewiring that could not move enough edges.
     """
 
     dataset: str
@@ -79,6 +86,8 @@ class ProfileMeasurement:
     stopped: str
     parameters: Count
     curve: tuple[Fraction, ...] = ()
+    complementarity: Fraction | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values as JSON holds them; :meth:`from_dict` reads them back."""
@@ -100,4 +109,6 @@ class ProfileMeasurement:
             "perturbation_method": "+".join(each.name for each in self.perturbations),
             "perturbation_version": "+".join(str(each.version) for each in self.perturbations),
             **{f"{TRAINING}{name}": value for name, value in self.training.items()},
+            **({} if self.complementarity is None else {"complementarity": self.complementarity}),
+            **({"notes": "; ".join(self.notes)} if self.notes else {}),
         }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ class Profiles:
         paired: Whether all cells of a dataset have the same seeds, [d]; None without runs.
         model: Name of the model that was trained.
         notes: What a reader should know about these numbers, in sentences.
+        complementarity: Mode complementarity by dataset, where it is known.
+        single_run: Whether every cell is one run, whose spread nobody knows.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Appendix A.1.
@@ -78,6 +80,8 @@ class Profiles:
     paired: NDArray[np.bool_] | None = None
     model: str | None = None
     notes: tuple[str, ...] = ()
+    complementarity: Mapping[str, float] = field(default_factory=dict)
+    single_run: bool = False
 
     def __post_init__(self) -> None:
         for kind, names in (("dataset", self.datasets), ("perturbation", self.perturbations)):
@@ -199,7 +203,7 @@ def from_runs(
         if key in cell:
             raise DataError(
                 f"dataset '{dataset}' under '{perturbation}' has two runs with seed {seed}; "
-                "keep one, or give folds different seeds"
+                "keep one, give folds different seeds, or choose by a column that tells them apart with --where COLUMN=VALUE"
             )
         cell[key] = auroc
     datasets = sorted({dataset for dataset, _ in cells})
@@ -227,7 +231,7 @@ def from_runs(
     uneven = sorted({int(count) for count in counts[counts > 0]})
     if len(uneven) > 1:
         remarks.append(f"cells have between {uneven[0]} and {uneven[-1]} runs")
-    return replace(found, notes=(*found.notes, *remarks))
+    return replace(found, notes=(*found.notes, *remarks), single_run=several is None)
 
 
 def _from_means(

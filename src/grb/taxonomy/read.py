@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -14,12 +15,13 @@ import numpy as np
 
 from grb.atomic import size_of
 from grb.errors import DataError, UnknownName
-from grb.taxonomy.measurement import SAME_IN_A_CELL, SAME_IN_A_PROFILE, TRAINING
-from grb.taxonomy.profile import ORIGINAL, PAPER_ORDER, Profiles, from_auroc, from_runs
+from grb.taxonomy import gtaxogym
+from grb.taxonomy.measurement import SAME_IN_A_CELL, SAME_IN_A_PROFILE, TRAINING, link_title
+from grb.taxonomy.profile import ORIGINAL, Profiles, from_auroc, from_runs
 
 Kind = Literal["runs", "auroc", "log2"]
 MAX_BYTES = 256 * 2**20
-UNPERTURBED = ("", ORIGINAL, "original", "none", "unperturbed", "clean")
+UNPERTURBED = ("", ORIGINAL, "original", "none", "unperturbed", "clean", "nopert")
 """Words for the unperturbed dataset, in any case."""
 MISSING_WORDS = ("", "nan", "na", "n/a", "none", "null", "oom")
 SEED_COLUMNS = ("seed", "fold", "run", "repeat")
@@ -58,7 +60,11 @@ def pick(found: Mapping[str, Profiles], model: str | None, source: str) -> Profi
 
 
 def read_models(
-    path: str | os.PathLike[str], *, kind: Kind | None = None, where: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    kind: Kind | None = None,
+    where: Mapping[str, str] | None = None,
+    dataset: str | None = None,
 ) -> dict[str, Profiles]:
     """Read the profiles of every model in a file, by name; ``""`` is the name where the file has none.
 
@@ -70,12 +76,16 @@ def read_models(
     - ``auroc``: a wide CSV of means: ``dataset``, ``-`` for the unperturbed dataset, and one column per perturbation.
     - ``log2``: a wide CSV of log2 ratios: ``dataset`` and one column per perturbation.
 
+    The aggregated JSON results of GTaxoGym, the paper's code, are read too: means of the test split, under the paper's names.
+    Perturbations may have the names of that code (``NodeDegree``, ``pert_WaveletBankFiltering-lo``) in any of these.
+
     An empty cell, ``NaN``, ``NA`` or ``OOM`` is a missing result.
 
     Args:
         path: The file.
         kind: What the file holds; found out if not given.
         where: Use only runs with these values, such as ``{"epochs": "300"}``; see :func:`from_rows`.
+        dataset: Use only runs of this dataset; tables of means are read whole.
     """
     path = Path(path)
     if kind is not None and kind not in get_args(Kind):
@@ -84,18 +94,30 @@ def read_models(
     if path.suffix.lower() in (".json", ".jsonl", ".ndjson") or text.lstrip()[:1] in ("{", "["):
         if kind not in (None, "runs"):
             raise DataError(f"{path} is JSON, which holds runs; a table of kind '{kind}' must be CSV")
-        return from_rows(_json_rows(path, text), path, where=where)
+        found = _json_rows(path, text)
+        if gtaxogym.is_gtaxogym(found):
+            if where:
+                raise DataError(
+                    f"{path} holds GTaxoGym's means, which have no settings to choose from; leave out --where"
+                )
+            own = gtaxogym.to_profiles(found, path)
+            return {own.model or "": own}
+        return from_rows(found, path, where=where, dataset=dataset)
     header, rows = _csv_rows(path, text)
     lower = [name.lower() for name in header]
     if kind == "runs" or (kind is None and {"perturbation", "auroc"} <= set(lower)):
-        return from_rows([dict(zip(lower, row)) for row in rows], path, where=where)
+        return from_rows([dict(zip(lower, row)) for row in rows], path, where=where, dataset=dataset)
     if where:
         raise DataError(f"{path} is a table of means, whose rows have no settings to choose from; leave out --where")
     return {"": _wide(path, header, rows, kind)}
 
 
 def from_rows(
-    rows: Sequence[Row], source: str | os.PathLike[str], *, where: Mapping[str, str] | None = None
+    rows: Sequence[Row],
+    source: str | os.PathLike[str],
+    *,
+    where: Mapping[str, str] | None = None,
+    dataset: str | None = None,
 ) -> dict[str, Profiles]:
     """Profiles of every model among runs.
 
@@ -108,7 +130,17 @@ def from_rows(
             them.
         source: Where the runs come from, for messages.
         where: Use only runs with these values of columns; ``epochs`` means ``training.epochs`` where there is such a column.
+        dataset: Use only runs of this dataset, so that those of others need no choice.
     """
+    if dataset is not None:
+        known = {row.get("dataset") for row in rows}
+        rows = [row for row in rows if row.get("dataset") == dataset]
+        if not rows and link_title(dataset) in known:
+            raise DataError(
+                f"{source} has runs of {link_title(dataset)} only; the published results are of labels, and tasks are not mixed"
+            )
+        if not rows:
+            raise DataError(f"{source} has no run of {dataset}; `grb taxonomy run` makes them")
     if not rows:
         raise DataError(f"{source} has no run of a perturbed dataset; every run needs dataset, perturbation and auroc")
     return _by_model(choose_runs(rows, source, where=where), Path(source))
@@ -266,7 +298,7 @@ def _wide(path: Path, header: list[str], rows: list[list[str]], kind: Kind | Non
                 "AUROCs, add that column; if they are log2 ratios, say so with --kind log2"
             )
     if kind == "log2":
-        return Profiles(tuple(datasets), tuple(names), table)
+        return Profiles(tuple(datasets), tuple(map(gtaxogym.perturbation_title, names)), table)
     if not base:
         raise DataError(
             f"{path} has no column for the unperturbed dataset, which every ratio is taken to; call it '{ORIGINAL}'"
@@ -274,7 +306,9 @@ def _wide(path: Path, header: list[str], rows: list[list[str]], kind: Kind | Non
     rest = [index for index in range(len(names)) if index != base[0]]
     if not rest:
         raise DataError(f"{path} has no column but that of the unperturbed dataset; add one per perturbation")
-    return from_auroc(datasets, [names[index] for index in rest], table[:, base[0]], table[:, rest])
+    return from_auroc(
+        datasets, [gtaxogym.perturbation_title(names[index]) for index in rest], table[:, base[0]], table[:, rest]
+    )
 
 
 def _number(cell: Any, path: Path, dataset: str, name: str) -> float:
@@ -335,12 +369,29 @@ def _by_model(rows: Sequence[Row], path: Path) -> dict[str, Profiles]:
         seed = next((row[key] for key in SEED_COLUMNS if row.get(key) not in (None, "")), None)
         score = _number(row["auroc"], path, dataset, name)
         found.setdefault(str(row.get("model") or ""), []).append((dataset, name, seed, score))
-    return {model: from_runs(own, model=model or None) for model, own in found.items()}
+    made = {model: from_runs(own, model=model or None) for model, own in found.items()}
+    known = {str(row["dataset"]): float(row["complementarity"]) for row in rows if row.get("complementarity")}
+    return {
+        model: replace(own, notes=(*own.notes, *_notes(rows, model)), complementarity=known)
+        for model, own in made.items()
+    }
+
+
+def _notes(rows: Sequence[Row], model: str) -> list[str]:
+    """What runs of a model say about themselves: the first note of every dataset, and how many more there are."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("notes") and str(row.get("model") or "") == model:
+            found.setdefault(str(row["dataset"]), []).append(str(row["notes"]))
+    return [
+        f"{dataset}: {notes[0]}" + (f" (and {len(notes) - 1} more runs with a note)" if len(notes) > 1 else "")
+        for dataset, notes in found.items()
+    ]
 
 
 def _perturbation(value: Any) -> str:
     name = "" if value is None else str(value).strip()
     if name.lower() in UNPERTURBED:
         return ORIGINAL
-    # the paper's spelling where only the case differs
-    return next((known for known in PAPER_ORDER if known.lower() == name.lower()), name)
+    # the paper's spelling of its own names in any case, of those of its code and of the catalogue's
+    return gtaxogym.perturbation_title(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -29,6 +30,8 @@ def fit_graphs(
     generator: torch.Generator,
     patience: int | None = None,
     batch: int | None = None,
+    eval_every: int = 1,
+    scheduler: Any = None,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Fit:
     """Train a model that pools on the graphs of a view and leave it with the weights of its best validation epoch.
@@ -41,11 +44,15 @@ def fit_graphs(
         generator: Draws batches and dropout masks.
         patience: Stop after this number of epochs without a better validation accuracy; None never stops early.
         batch: Graphs of one step; 64 if not given.
+        eval_every: Number of epochs between two validations.
+        scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation accuracy.
         on_epoch: Called with every :class:`~grb.trainer.Epoch`, for progress.
     """
     size = preset("graphs")["batch"] if batch is None else batch
-    if not (epochs >= 1 and size >= 1 and (patience is None or patience >= 1)):
-        raise DataError(f"epochs={epochs}, batch={size}, patience={patience} must all be at least 1")
+    if not (epochs >= 1 and size >= 1 and eval_every >= 1 and (patience is None or patience >= 1)):
+        raise DataError(
+            f"epochs={epochs}, batch={size}, eval_every={eval_every}, patience={patience} must be at least 1"
+        )
     if not getattr(model, "pools", False):
         raise DataError(
             f"a {type(model).__name__} classifies nodes, but the view has graphs to classify; use '...-pool'"
@@ -59,14 +66,21 @@ def fit_graphs(
     if len(view.val):
         everything = Collection.of(view.graph, prepare(model, view.graph.adj))
         held_out = list(everything.batches(view.val, EVALUATED))
+
+    def validate(epoch: int) -> tuple[float, float] | None:
+        if not held_out or not (epoch % eval_every == 0 or epoch == epochs - 1):
+            return None
+        return _validate(model, held_out)
+
     return run_epochs(
         model,
         optimizer,
         lambda epoch: _pass(model, train, size, optimizer, generator, epoch),
-        lambda epoch: _validate(model, held_out) if held_out else None,
+        validate,
         epochs=epochs,
         generator=generator,
         patience=patience if held_out else None,
+        scheduler=scheduler,
         on_epoch=on_epoch,
     )
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 from grb.dataset.view import View
 from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
-from grb.model.base import evaluating, prepare, use_generator
+from grb.model.base import EvaluationView, evaluating, observing, prepare, use_generator
 from grb.trainer.batches import Batch
 from grb.trainer.stop import Best
 
@@ -103,6 +103,9 @@ def fit(
         select_from: The best epoch is looked for from this one on; patience counts from there too.
         on_epoch: Called with every :class:`Epoch`, for progress.
 
+    A model with a method ``observe`` is told that it knows all nodes of the training graph and, where validation nodes are
+    met for the first time, the training nodes alone.
+
     A model with a method ``penalty()`` has it added to the loss of each step. In training mode a model may give several
     draws, [draws, n, classes]; the loss is the mean of theirs.
     """
@@ -110,8 +113,14 @@ def fit(
     objective = _on_logits(loss, view.labels)
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
     graph, ids = view.training_graph()
-    train = _inputs(model, graph, None if len(ids) == graph.n else ids)
-    held_out = _inputs(model, view.validation_graph or view.graph, view.val) if len(view.val) else None
+    with observing(model, EvaluationView.of(torch.arange(graph.n), graph.n)):
+        train = _inputs(model, graph, None if len(ids) == graph.n else ids)
+    held_out = None
+    if len(view.val):
+        whole = view.validation_graph or view.graph
+        known = view.train if view.inductive else torch.arange(whole.n)
+        with observing(model, EvaluationView.of(known, whole.n)):
+            held_out = _inputs(model, whole, view.val)
 
     def step(epoch: int) -> float:
         inputs = train

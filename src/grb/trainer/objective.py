@@ -1,4 +1,4 @@
-"""Losses and scores of the profiling models: two classes, many classes, many labels; weighted, and with labels missing."""
+"""Losses and scores of the profiling models: classes, labels, values; weighted, and with labels missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.nn import functional
 from grb import metric
 from grb.errors import DataError
 
-Kind = Literal["binary", "classes", "labels"]
+Kind = Literal["binary", "classes", "labels", "values"]
 # scores that differ by less are equal: what two rows get from the same inputs differs in the last bits of float32
 DECIMALS = 4
 
@@ -22,18 +22,29 @@ class Objective:
     """What is learnt and how it is scored.
 
     Args:
-        kind: Two classes (one logit), several classes, or several labels at once.
+        kind: Two classes (one logit), several classes, several labels at once, or a value to predict (regression).
         outputs: Logits per row.
         weighted: Classes weigh by the fraction of all others in a batch.
+        centre: Mean of the values, which are learnt in units of their deviation.
+        scale: Standard deviation of the values.
     """
 
     kind: Kind
     outputs: int
     weighted: bool = False
+    centre: float = 0.0
+    scale: float = 1.0
 
     @classmethod
     def of(cls, y: Tensor, classes: int, *, weighted: bool = False) -> Objective:
-        """For labels [n] of a number of classes (-1 is missing), or [n, labels] of 0, 1 and missing."""
+        """For labels [n] of a number of classes (-1 is missing), [n, labels] of 0, 1 and missing, or values [n] of floats."""
+        if y.dim() == 1 and y.is_floating_point():
+            known = y[torch.isfinite(y)].double()
+            if len(known) < 2 or not float(known.std()) > 0:
+                raise DataError(
+                    "the values to predict are all the same, but a regression needs at least two different ones"
+                )
+            return cls("values", 1, centre=float(known.mean()), scale=float(known.std()))
         if y.dim() == 2:
             return cls("labels", int(y.shape[1]))
         if classes < 2:
@@ -49,6 +60,9 @@ class Objective:
             return (each * known).sum() / known.sum().clamp(min=1)
         if not bool(known.all()):
             logits, y = logits[known], y[known]
+        if self.kind == "values":
+            aims = (y - self.centre) / self.scale
+            return functional.mse_loss(logits.squeeze(1), aims.to(logits.dtype)) if len(y) else logits.sum() * 0
         if not len(y):
             return logits.sum() * 0
         weights = self._weights(y) if self.weighted else None
@@ -63,7 +77,13 @@ class Objective:
         return torch.where(counts > 0, (len(y) - counts) / len(y), 0.0).to(torch.get_default_dtype())
 
     def auroc(self, logits: Tensor, y: Tensor) -> float:
-        """Area under the ROC curve, mean over classes or labels; ties count as ties, up to the noise of float32."""
+        """Area under the ROC curve, mean over classes or labels; ties count as ties, up to the noise of float32.
+
+        Of values it is their concordance (:func:`grb.metric.concordance`), which is the AUROC where there are two of them.
+        """
+        if self.kind == "values":
+            known = known_labels(y)
+            return metric.concordance(rounded(logits[known]).squeeze(1), y[known])
         if self.kind == "labels":
             return metric.auroc(rounded(logits), torch.where(known_labels(y), y, torch.nan))
         known = known_labels(y)
@@ -75,7 +95,9 @@ class Objective:
 
 def known_labels(y: Tensor) -> Tensor:
     """Which labels are there: not -1, not NaN."""
-    return (y >= 0) if y.dim() == 1 else torch.isfinite(y) & (y >= 0)
+    if y.dim() == 1:
+        return torch.isfinite(y) if y.is_floating_point() else y >= 0
+    return torch.isfinite(y) & (y >= 0)
 
 
 def log_odds(logits: Tensor) -> Tensor:

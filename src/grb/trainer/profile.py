@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grb.dataset.splits import Split
 from grb.errors import DataError
@@ -27,13 +27,23 @@ EVALUATED = 256
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation."""
+    """One evaluation.
+
+    Args:
+        epoch: Number of the epoch, counted from 0.
+        loss: Mean training loss of that epoch.
+        val_loss: Validation loss.
+        val_auroc: Validation AUROC.
+        lr: Learning rate.
+        auroc: Test AUROC if the validation AUROC is the best so far, else None.
+    """
 
     epoch: int
     loss: float
     val_loss: float
     val_auroc: float
     lr: float
+    auroc: float | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,34 @@ class Profiled:
     stopped: str
     seconds: float
     history: tuple[Point, ...]
+
+
+@dataclass
+class Progress:
+    """The last epoch that was worth its time: a better validation AUROC, or a training loss that fell far enough.
+
+    A model without features learns slowly: for hundreds of epochs only its loss falls. So a fall by ``min_decrease`` of the
+    first loss counts too. The fraction is of the first loss, not of the last one, because the loss of a model that learns its
+    training set by heart falls for ever, if ever less.
+
+    Args:
+        min_decrease: Fall since the last progress that counts, as a fraction of the first loss; None if none does.
+    """
+
+    min_decrease: float | None
+    epoch: int = 0
+    first: float = math.nan
+    lowest: float = math.inf
+
+    def update(self, point: Point, better: bool) -> None:
+        """Take notice of an evaluation, and whether its validation AUROC is the best so far."""
+        if math.isnan(self.first):
+            self.first = self.lowest = point.loss
+        fell = self.min_decrease is not None and point.loss < self.lowest - self.min_decrease * self.first
+        if fell:
+            self.lowest = point.loss
+        if better or fell:
+            self.epoch = point.epoch
 
 
 def fit_profile(
@@ -81,10 +119,44 @@ def fit_profile(
     objective = Objective.of(graph.y, classes, weighted=chosen.class_weights)
     model = build_profiler(chosen, graph.num_features, objective.outputs, pool=task == "graph", generator=generator)
     data: _Batched | _Whole = (_Whole if graph.ptr is None else _Batched)(model, graph, split, chosen.batch)
+    return run_course(model, data, objective, chosen, generator, begin, on_evaluation)
+
+
+class Parts(Protocol):
+    """What a course trains on and is evaluated on."""
+
+    def training(self, generator: torch.Generator) -> Iterator[Batch]:
+        """The batches of one epoch."""
+
+    def evaluated(self, part: str) -> tuple[Tensor, Tensor]:
+        """Logits and labels of ``val`` or ``test``."""
+
+
+def run_course(
+    model: nn.Module,
+    data: Parts,
+    objective: Objective,
+    chosen: ProfilingConfig,
+    generator: torch.Generator,
+    begin: float,
+    on_evaluation: Callable[[Point], None] = lambda point: None,
+) -> Profiled:
+    """Train a model and keep the test score of the epoch with the best validation score.
+
+    Args:
+        model: The model, with its first weights.
+        data: Batches to train on, and logits and labels to evaluate.
+        objective: Loss and score.
+        chosen: Training settings.
+        generator: Draws the batches.
+        begin: When it all began, by :func:`time.perf_counter`.
+        on_evaluation: Called after every evaluation.
+    """
     optimizer = torch.optim.Adam(model.parameters(), lr=chosen.lr, foreach=True)
     scheduler = _Schedule(optimizer, chosen)
     best_auroc, best_epoch, auroc = -1.0, -1, math.nan
     history: list[Point] = []
+    progress = Progress(chosen.min_decrease)
     stopped, epoch = "all epochs done", 0
     for epoch in range(chosen.epochs):
         loss = train_pass(model, data.training(generator), objective.loss, optimizer, epoch)
@@ -93,13 +165,16 @@ def fit_profile(
             continue
         logits, y = data.evaluated("val")
         val_loss, val_auroc = float(objective.loss(logits, y)), objective.auroc(logits, y)
-        if val_auroc > best_auroc:
+        better = val_auroc > best_auroc
+        if better:
             best_auroc, best_epoch, auroc = val_auroc, epoch, objective.auroc(*data.evaluated("test"))
-        history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr))
+        history.append(Point(epoch, loss, val_loss, val_auroc, scheduler.lr, auroc if better else None))
         on_evaluation(history[-1])
         scheduler.epoch(val_loss)
-        if chosen.patience is not None and epoch - best_epoch >= chosen.patience:
-            stopped = f"no better validation AUROC for {chosen.patience} epochs"
+        progress.update(history[-1], better)
+        if chosen.patience is not None and epoch - progress.epoch >= chosen.patience:
+            also = "" if chosen.min_decrease is None else " and no lower training loss"
+            stopped = f"no better validation AUROC{also} for {chosen.patience} epochs"
             break
     return Profiled(
         auroc,

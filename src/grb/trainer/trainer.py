@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from grb import _lazy
 from grb import metric as metrics
+from grb._paper_calls import PaperCalls, paper_calls
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.model.base import dropout_rate, predict
@@ -18,18 +20,20 @@ from grb.trainer.checkpoint import save_model
 from grb.trainer.loop import Epoch, Fit, Loss, fit
 
 
-class Trainer:
+class Trainer(metaclass=PaperCalls):
     """Train and evaluate models on one dataset.
 
     Args:
         dataset: A :class:`grb.dataset.Dataset`.
         optimizer: Over the parameters of the model that will be trained.
         loss: Function of the model's output and the labels; ``nll_loss`` gets log-probabilities although models give logits.
-        lr_scheduler: Multiply the learning rate by ``lr_factor`` when validation has not improved for ``lr_patience``.
+        lr_scheduler: Multiply the learning rate by ``lr_factor`` when validation has not improved for ``lr_patience``; or a
+            schedule of torch for the optimizer.
         lr_patience: Evaluations without improvement before that.
         lr_factor: By what the rate is multiplied.
         lr_min: The rate never falls below it.
-        early_stop: Stop when validation has not improved for ``early_stop_patience`` epochs.
+        early_stop: Stop when validation has not improved for ``early_stop_patience`` epochs; an object with a ``patience`` of
+            its own is one that stops.
         early_stop_patience: Epochs without improvement before that.
         eval_metric: Function of logits and labels, higher is better; accuracy if not given.
         device: Where to train, for instance ``"cuda"``.
@@ -42,11 +46,11 @@ class Trainer:
         optimizer: torch.optim.Optimizer,
         loss: Loss | None = None,
         *,
-        lr_scheduler: bool = False,
+        lr_scheduler: bool | torch.optim.lr_scheduler.LRScheduler | None = False,
         lr_patience: int = 100,
         lr_factor: float = 0.75,
         lr_min: float = 1e-5,
-        early_stop: bool = False,
+        early_stop: Any = False,
         early_stop_patience: int = 100,
         eval_metric: Callable[[Tensor, Tensor], float] | None = None,
         device: str | torch.device = "cpu",
@@ -55,18 +59,19 @@ class Trainer:
         self.dataset = dataset
         self.optimizer = optimizer
         self.loss = loss
-        self.scheduler = (
-            torch.optim.lr_scheduler.ReduceLROnPlateau(
+        self.scheduler = None
+        if isinstance(lr_scheduler, torch.optim.lr_scheduler.LRScheduler):
+            self.scheduler = lr_scheduler
+        elif lr_scheduler:
+            self.scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
                 optimizer, mode="max", patience=lr_patience, factor=lr_factor, min_lr=lr_min
             )
-            if lr_scheduler
-            else None
-        )
-        self.patience = early_stop_patience if early_stop else None
+        self.patience = getattr(early_stop, "patience", early_stop_patience) if early_stop else None
         self.eval_metric = eval_metric
         self.device = torch.device(device)
         self.seed = seed
 
+    @paper_calls()
     def train(
         self,
         model: nn.Module,
@@ -127,3 +132,9 @@ class Trainer:
         if self.eval_metric is not None:
             return float(self.eval_metric(logits, y))
         return metrics.accuracy(logits, y) if y.dim() == 1 else metrics.f1(logits > 0, y)
+
+
+# of the papers' era
+__getattr__ = _lazy.attach(
+    __name__, dict.fromkeys(("AutoTrainer", "EarlyStop", "GraphTrainer"), "grb.compat.trainers")
+)[0]

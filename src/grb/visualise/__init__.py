@@ -7,6 +7,7 @@ from grb.visualise.degrees import Degrees, degrees, draw_degrees
 from grb.visualise.difficulty import Difficulty, difficulty, draw_difficulty
 from grb.visualise.gains import Gains, draw_gains, gains
 from grb.visualise.neighbourhood import Neighbourhood, draw_neighbourhood, layout, neighbourhood, telling_target
+from grb.visualise.placement import draw_placement, draw_reliability
 from grb.visualise.process import Strip, draw_process, process, strip
 from grb.visualise.rankings import Ranking, draw_rankings, ranking
 from grb.visualise.search import Search, draw_search, search
@@ -45,8 +46,10 @@ __all__ = [
     "draw_heatmap",
     "draw_models",
     "draw_neighbourhood",
+    "draw_placement",
     "draw_process",
     "draw_rankings",
+    "draw_reliability",
     "draw_search",
     "draw_stability",
     "draw_strength_over_cost",

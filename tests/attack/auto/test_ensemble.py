@@ -156,6 +156,36 @@ def test_a_model_that_gives_outputs_alone_is_attacked_by_the_members_without_gra
     assert float(kept(context, result.edit).float().mean()) < 1
 
 
+class Failing(Masked):
+    """A defense whose relaxations are of no use."""
+
+    def __init__(self, inner: GCN, given: Any) -> None:
+        super().__init__(inner)
+        self.given = given
+
+    def relaxations(self) -> Any:
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+class Wrong(nn.Module):
+    def forward(self, x: Tensor, adj: Any) -> Tensor:
+        raise KeyError("nothing here")
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("given", [ValueError("no"), {"a": None}, 7, {"wrong": Wrong()}, {3: nn.Identity()}])
+def test_relaxations_that_fail_are_reported_and_the_race_goes_on(given: Any) -> None:
+    torch.manual_seed(0)
+    inner = GCN(GRAPH.num_features, 3).eval()
+    result = run_attack(GraphAutoAttack(), context_of("injection", model=Failing(inner, given).eval()), seed=0)
+    failed = [trial for trial in result.trials if trial.error]
+    assert failed and all("\n" not in trial.error for trial in failed)
+    assert {trial.name for trial in failed} & {"relaxations", "strong through wrong", "strong through 3"}
+    assert result.edit.num_new == 2
+
+
 class Shifted(Masked):
     """A defense whose relaxation predicts another class than itself everywhere."""
 
@@ -210,6 +240,14 @@ def test_true_labels_change_what_is_judged() -> None:
     wrong = (said + 1) % 3
     result = run_attack(GraphAutoAttack(), replace(context, true_labels=wrong), seed=0)
     assert result.labels == "true" and result.trials[0].accuracy == 0.0  # the clean graph already
+
+
+@pytest.mark.usefixtures("few")
+def test_a_race_is_over_when_nothing_is_left() -> None:
+    context = context_of("injection")
+    said = predict(context.surrogate(), GRAPH)[context.targets].argmax(1)
+    result = run_attack(GraphAutoAttack(), replace(context, true_labels=(said + 1) % 3), seed=0)
+    assert [trial.name for trial in result.trials] == ["clean graph"] and result.edit.is_empty
 
 
 def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> None:

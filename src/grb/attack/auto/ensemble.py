@@ -26,6 +26,8 @@ SURVIVORS = (1 / 3, 1 / 6)
 FEWEST = 3
 # members that attack through each of a model's relaxations
 ADAPTIVE = 4
+# letters of a relaxation's name in reports
+LONGEST = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +60,17 @@ class GraphAutoAttack:
     r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
-    pays (successive halving). An edit is judged by the true model: by the accuracy that the attacker expects it to leave, and
-    among equals by the mean margin :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach
-    few targets, that accuracy is the fraction of targets that keep the label which the attack aims at. An injection can take
-    all labels away, also from targets that were wrong before and may be right afterwards: with the clean probabilities
-    :math:`p`, one that aims at predicted labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is
-    predicted under attack.
+    pays (successive halving); members that can continue from an edit do so there, from the best one. An edit is judged by the
+    true model: by the accuracy that the attacker expects it to leave, and among equals by the mean margin
+    :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few targets, that accuracy is the
+    fraction of targets that keep the label which the attack aims at. An injection can take all labels away, also from targets
+    that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that aims at predicted
+    labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is predicted under attack.
 
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
     best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
-    (``pool``), if the threat model allows them. The threat model decides between the members for injection and for
-    modification.
+    (``pool``), if the threat model allows them. A race ends early when an edit leaves nothing. The threat model decides
+    between the members for injection and for modification.
 
     Args:
         pool: Edits to replay, for instance those that were made on other victims.
@@ -94,15 +96,10 @@ class GraphAutoAttack:
         # the best first, then those that the model's own operations stop
         listed = dict.fromkeys((*(each.member for each in entrants), *members(context)))
         adaptive = [member for member in listed if not member.gradient_free][:ADAPTIVE]
-        twins = relaxations(context.surrogate())
         entrants += race.run(
-            [
-                Entrant(member, name, twin.eval().requires_grad_(False))
-                for name, twin in twins.items()
-                for member in adaptive
-            ]
+            [Entrant(member, name, twin) for name, twin in race.twins().items() for member in adaptive]
         )
-        if not entrants:
+        if not entrants and not race.is_over:
             raise DataError(
                 f"none of the {len(members(context))} attacks of the ensemble can attack a "
                 f"{type(context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
@@ -154,19 +151,39 @@ class _Race:
     def best(self) -> Judged:
         return min(self.found, key=lambda each: each.order)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether an edit leaves nothing to gain."""
+        return bool(self.found) and self.best.expected == 0
+
+    def twins(self) -> dict[str, nn.Module]:
+        """The relaxations of the model, in evaluation mode; none, and a report, if it cannot give them."""
+        try:
+            return {
+                str(name)[:LONGEST]: twin.eval().requires_grad_(False)
+                for name, twin in relaxations(self.context.surrogate()).items()
+            }
+        except Exception as error:  # code of others may fail in any way
+            self._report(Trial("relaxations", error=_reason(error)))
+            return {}
+
     def run(self, entrants: Sequence[Entrant], level: int = 0) -> list[Entrant]:
         """Run all entrants at one level and return those that found a legal edit, the best first."""
         results: list[Judged] = []
         for entrant in entrants:
+            if self.is_over:
+                break
             name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
             start = time.process_time()
             seed = int(torch.randint(2**62, (1,), generator=self.generator))
             with count_passes() as passes:
                 try:
                     edit = self._attempt(entrant, level, seed)
-                except (GRBError, RuntimeError) as error:
-                    reason = str(error).splitlines()[0] if str(error) else "failed"
-                    self._report(Trial(name, level, error=reason, relaxation=entrant.relaxation))
+                except Exception as error:
+                    # a relaxation may fail in any way; what is wrong with the model itself or with us should be seen
+                    if not entrant.relaxation and not isinstance(error, GRBError | RuntimeError):
+                        raise
+                    self._report(Trial(name, level, error=_reason(error), relaxation=entrant.relaxation))
                     continue
             seconds = time.process_time() - start
             judged = self.judge(edit, name, level, seconds, passes.forward, passes.backward, entrant=entrant)
@@ -194,8 +211,10 @@ class _Race:
             on_step=lambda step: None,
             on_note=lambda note: None,
         )
-        edit = entrant.member.build(level)(quiet, generator=torch.Generator().manual_seed(seed))
-        return project(self.context, edit)
+        member, best = entrant.member, self.best.edit
+        resumes = level == LEVELS - 1 and member.resume is not None and bool(best.num_new)
+        attack = member.resume(best) if resumes and member.resume is not None else member.build(level)
+        return project(self.context, attack(quiet, generator=torch.Generator().manual_seed(seed)))
 
     @staticmethod
     def _survivors(count: int, level: int) -> int:
@@ -238,6 +257,11 @@ class _Race:
         if self.found:
             best = self.best
             self.context.report(best.margin, float(best.kept.float().mean()))
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, for a report."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 def strength_over_cost(trials: Sequence[Trial]) -> Iterator[tuple[float, float]]:

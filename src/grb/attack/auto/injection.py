@@ -6,24 +6,28 @@ average, uniform and TDGIA's edges against normalised ones, starts at real nodes
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from grb.attack.auto.member import Member
+from grb.attack.auto.member import LEVELS, Member
 from grb.attack.injection.composed import ComposedInjection
+from grb.attack.injection.continued import ContinuedInjection
 from grb.attack.injection.pgd import PGD
 from grb.attack.injection.random_search import InjectionRandomSearch
+from grb.graph import GraphEdit
 
 # steps before edges are exchanged, rounds of exchange, and steps after each of them, by level
 EFFORT = ((60, 4, 20), (150, 12, 40), (300, 30, 60))
 
 
-def _composed(**parts: Any) -> Callable[[int], ComposedInjection]:
+def _composed(name: str, **parts: Any) -> Member:
     def build(level: int) -> ComposedInjection:
         steps, rewirings, refine = EFFORT[level]
         return ComposedInjection(steps=steps, rewirings=rewirings, refine=refine, **parts)
 
-    return build
+    def resume(edit: GraphEdit) -> ContinuedInjection:
+        return ContinuedInjection(edit=edit, parts=build(LEVELS - 1))
+
+    return Member(name, build, resume=resume)
 
 
 def _pgd(level: int) -> PGD:
@@ -35,15 +39,13 @@ def _random_search(level: int) -> InjectionRandomSearch:
 
 
 MEMBERS = (
-    Member("classes-real", _composed(edges="low-degree-classes", start="other-class")),
-    Member("classes-noise-apgd", _composed(edges="low-degree-classes", start="noise", optimiser="apgd")),
-    Member("classes-margin", _composed(edges="low-degree-classes", start="other-class", loss="tanh-margin")),
-    Member("uniform-real", _composed(edges="uniform", start="other-class")),
-    Member("tdgia-real", _composed(edges="tdgia", start="other-class")),
-    Member("classes-mean", _composed(edges="low-degree-classes", start="mean")),
-    Member(
-        "tdgia-smooth", _composed(edges="tdgia", start="everywhere", loss="smooth", optimiser="sine", step_size=0.1)
-    ),
+    _composed("classes-real", edges="low-degree-classes", start="other-class"),
+    _composed("classes-noise-apgd", edges="low-degree-classes", start="noise", optimiser="apgd"),
+    _composed("classes-margin", edges="low-degree-classes", start="other-class", loss="tanh-margin"),
+    _composed("uniform-real", edges="uniform", start="other-class"),
+    _composed("tdgia-real", edges="tdgia", start="other-class"),
+    _composed("classes-mean", edges="low-degree-classes", start="mean"),
+    _composed("tdgia-smooth", edges="tdgia", start="everywhere", loss="smooth", optimiser="sine", step_size=0.1),
     Member("pgd", _pgd),
     Member("random-search", _random_search, gradient_free=True),
 )

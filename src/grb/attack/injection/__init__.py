@@ -5,7 +5,7 @@ from grb.attack.injection.composed import ComposedInjection
 from grb.attack.injection.edges import EdgeRule, TargetState
 from grb.attack.injection.fgsm import FGSM
 from grb.attack.injection.pgd import PGD
-from grb.attack.injection.random import RND
+from grb.attack.injection.random import RAND, RND
 from grb.attack.injection.random_search import InjectionRandomSearch
 from grb.attack.injection.speit import SPEIT
 from grb.attack.injection.tdgia import TDGIA
@@ -13,6 +13,7 @@ from grb.attack.injection.tdgia import TDGIA
 __all__ = [
     "FGSM",
     "PGD",
+    "RAND",
     "RND",
     "SPEIT",
     "TDGIA",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
+from grb._paper_calls import PaperCalls, paper_calls
+from grb.attack.base import Attack, AttackContext, context_from_arrays, is_mask, run_attack
 from grb.attack.features import FeatureRule, Objective
 from grb.attack.incremental import Forward, Rewired
 from grb.attack.injection.edges import EdgeRule, TargetState
@@ -174,7 +175,7 @@ def wire_only(context: AttackContext, edges: EdgeRule, generator: torch.Generato
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(metaclass=PaperCalls):
     """The paper's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
@@ -200,6 +201,7 @@ class Limits:
             raise DataError("attack() needs n_inject_max, n_edge_max, feat_lim_min and feat_lim_max in the constructor")
         return Injection(self.n_inject_max, self.n_edge_max, (self.feat_lim_min, self.feat_lim_max))
 
+    @paper_calls(is_mask)
     def attack(
         self,
         model: nn.Module | None,

@@ -120,7 +120,7 @@ class ComposedInjection(Limits):
             return GraphEdit(n=context.graph.n)
         relaxed = None if self.relaxation is None else relaxation(context.surrogate(), self.relaxation)
         problem = InjectionProblem(context, relaxed)
-        loss = self._loss(problem)
+        loss = self.loss_of(problem)
         best = self._attempt(problem, loss, generator)
         for _ in range(self.restarts - 1):
             found = self._attempt(problem, loss, generator)
@@ -131,7 +131,7 @@ class ComposedInjection(Limits):
         edit = inject(
             problem.context,
             edges=_part("edges", self.edges, EDGE_RULES),
-            features=self._optimiser(self.steps),
+            features=self.optimiser_of(self.steps),
             generator=generator,
             loss=loss,
             fraction=self.fraction,
@@ -145,7 +145,7 @@ class ComposedInjection(Limits):
             problem,
             edit,
             rounds=self.rewirings,
-            features=self._optimiser(self.refine),
+            features=self.optimiser_of(self.refine),
             loss=loss,
             share=self.share,
             generator=generator,
@@ -153,12 +153,14 @@ class ComposedInjection(Limits):
             homophily_weight=self.homophily,
         )
 
-    def _loss(self, problem: InjectionProblem) -> Loss:
+    def loss_of(self, problem: InjectionProblem) -> Loss:
+        """The loss that was named, in units of the problem's margins where it has units."""
         if self.loss == "tanh-margin":
             return partial(tanh_margin, scale=typical_margin(problem.logits, problem.labels))
         return _part("loss", self.loss, LOSSES)
 
-    def _optimiser(self, steps: int) -> FeatureRule:
+    def optimiser_of(self, steps: int) -> FeatureRule:
+        """The optimiser that was named, for a number of steps."""
         if self.optimiser == "sign":
             return SignAscent(self.step_size, steps)
         if self.optimiser == "apgd":

@@ -46,3 +46,6 @@ class RND(Limits):
             assert isinstance(own, torch.Tensor)
             x = (own.mean(0) + own.std(0, correction=0) * torch.randn(*shape, generator=generator)).clamp(*limits)
         return GraphEdit(n=context.graph.n, add=pairs, new_x=x)
+
+
+RAND = RND  # its name in THUDM/grb

@@ -8,9 +8,11 @@ from grb.attack.modification.fga import FGA
 from grb.attack.modification.flip import FLIP
 from grb.attack.modification.local_search import LocalSearch
 from grb.attack.modification.lrbcd import LRBCD
+from grb.attack.modification.metapgd import MetaPGD
 from grb.attack.modification.metattack import Metattack
 from grb.attack.modification.nea import NEA
-from grb.attack.modification.pgd import PGD, TopologyPGD
+from grb.attack.modification.nettack import Nettack
+from grb.attack.modification.pgd import FGSM, PGD, TopologyPGD
 from grb.attack.modification.poisoning import poisoned
 from grb.attack.modification.prbcd import GRBCD, PRBCD
 from grb.attack.modification.random import RAND, RND
@@ -22,6 +24,7 @@ __all__ = [
     "EvA",
     "EvAPlus",
     "FGA",
+    "FGSM",
     "FLIP",
     "GRBCD",
     "LRBCD",
@@ -34,7 +37,9 @@ __all__ = [
     "RandomSearch",
     "STACK",
     "SearchState",
+    "MetaPGD",
     "Metattack",
+    "Nettack",
     "TopologyPGD",
     "modify",
     "poisoned",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from grb.attack.base import Attack, AttackContext, context_from_arrays, run_attack
+from grb._paper_calls import PaperCalls, paper_calls
+from grb.attack.base import Attack, AttackContext, context_from_arrays, is_mask, run_attack
 from grb.attack.modification.pairs import PairSpace, without
 from grb.errors import DataError
 from grb.graph import Adjacency, Graph, GraphEdit, convert
@@ -31,6 +32,7 @@ class SearchState:
         space: The pairs under consideration.
         edit: What was changed so far.
         kinds: Changes that are looked at, as far as they are allowed.
+        targets: Ids of the attacked nodes, which may have budgets of their own; None for all nodes.
     """
 
     clean: Graph
@@ -38,6 +40,7 @@ class SearchState:
     space: PairSpace
     edit: GraphEdit
     kinds: tuple[Change, ...] = ("add", "drop")
+    targets: Tensor | None = None
 
     @classmethod
     def of(cls, context: AttackContext, *, everywhere: bool = False) -> SearchState:
@@ -47,12 +50,12 @@ class SearchState:
         space = (
             PairSpace.everywhere(graph.n) if everywhere and not none else PairSpace.touching(graph.n, context.targets)
         )
-        return cls(graph, context.modification, space, GraphEdit(n=graph.n))
+        return cls(graph, context.modification, space, GraphEdit(n=graph.n), targets=context.targets)
 
     @cached_property
     def left(self) -> int:
         """Pairs that may still be flipped."""
-        return int(self.threat.budget(self.clean)) - self.edit.add.shape[1] - self.edit.drop.shape[1]
+        return int(self.threat.budget(self.clean, self.targets)) - self.edit.add.shape[1] - self.edit.drop.shape[1]
 
     @cached_property
     def adj(self) -> Adjacency:
@@ -82,7 +85,7 @@ class SearchState:
     @cached_property
     def room(self) -> Tensor | None:
         """How many pairs may still be flipped at every node, [n]; None without such a limit."""
-        limits = self.threat.node_limits(self.clean)
+        limits = self.threat.node_limits(self.clean, self.targets)
         if limits is None:
             return None
         ends = torch.cat([self.edit.add.flatten(), self.edit.drop.flatten()])
@@ -193,7 +196,7 @@ def modify(context: AttackContext, *, score: Score, pick: Pick, generator: torch
 def finished(context: AttackContext, state: SearchState) -> GraphEdit:
     """The edit, with a note if budget is left over."""
     if state.left > 0:
-        used = int(state.threat.budget(state.clean)) - state.left
+        used = int(state.threat.budget(state.clean, state.targets)) - state.left
         context.note(
             "{used} of {budget} allowed edges were changed: no other change was worth it or allowed",
             used=used,
@@ -203,7 +206,7 @@ def finished(context: AttackContext, state: SearchState) -> GraphEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(metaclass=PaperCalls):
     """The benchmark's way to give the threat model to an attack; with ``run_attack`` the context's own counts instead.
 
     Args:
@@ -235,6 +238,7 @@ class Limits:
             allow_isolate=self.allow_isolate,
         )
 
+    @paper_calls(is_mask)
     def attack(
         self, model: nn.Module | None, adj: Any, features: Tensor, target_mask: Tensor, *, seed: int = 0
     ) -> tuple[csr_matrix, Tensor]:

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
-from grb.attack.modification.exchange import smooth_count
-from grb.attack.modification.local import FlipEvaluator, evaluator_of
+from grb.attack.modification.local import FlipEvaluator
 from grb.attack.modification.pairs import contains
-from grb.attack.modification.scores import victim_of
+from grb.attack.modification.queried import search_evaluator, still_right
 from grb.attack.modification.selectors import accept
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -29,7 +28,8 @@ class EvA(Limits):
     crossed at several cut points, and every gene of the child is replaced with a small probability by a pair with one end
     among some targets that the best individual has not taken their label yet; parents and children compete. Pairs that stand
     twice in an individual count once and waste budget. Where nodes have limits of their own, an individual means the flips
-    that fit, in the order of its genes.
+    that fit, in the order of its genes. With an oracle (``knowledge="query"``) every individual is one query, and there are as
+    many generations as the queries allow.
 
     Args:
         population: Number of individuals; the authors take 512 on Cora_ML, the default is for a CPU.
@@ -71,6 +71,9 @@ class EvA(Limits):
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
+        if context.oracle is not None and context.oracle.left < 2:
+            context.note("{queries} queries are too few for a search", queries=context.oracle.left)
+            return state.edit
         search = _Evolution(self, context, state, generator)
         edit = finished(context, search())
         context.note("{passes} graphs were evaluated", passes=search.evaluator.passes)
@@ -80,24 +83,29 @@ class EvA(Limits):
 class _Evolution:
     def __init__(self, attack: EvA, context: AttackContext, state: SearchState, generator: torch.Generator) -> None:
         self.attack, self.context, self.state, self.generator = attack, context, state, generator
-        self.victim = victim_of(context, gradients=False)
-        clean = self.victim.logits(context.graph.adj)[self.victim.targets]
-        self.evaluator: FlipEvaluator = evaluator_of(self.victim, context.graph.adj, smooth_count(self.victim, clean))
+        self.evaluator: FlipEvaluator = search_evaluator(context)
         self.genes = min(state.left, state.space.count)
+        self.size = attack.population
+        if context.oracle is not None:  # so that there are some generations
+            self.size = max(1, min(attack.population, context.oracle.left // 4))
 
     def __call__(self) -> SearchState:
-        attack = self.attack
-        people = self._random((attack.population, self.genes), self.context.targets)
+        people = self._random((self.size, self.genes), self.context.targets)
         fitness = self._fitness(people)
-        for _ in range(attack.steps):
+        for _ in range(self._generations()):
             order = torch.argsort(fitness, stable=True)
             people, fitness = people[order], fitness[order]
             children = self._mutated(self._crossed(people, fitness), people[0])
             together, values = torch.cat([people, children]), torch.cat([fitness, self._fitness(children)])
-            best = torch.argsort(values, stable=True)[: attack.population]
+            best = torch.argsort(values, stable=True)[: self.size]
             people, fitness = together[best], values[best]
             self.context.report(-float(fitness[0]), float(fitness[0]))
         return self.state.flip(self._flips(people[0]))
+
+    def _generations(self) -> int:
+        """As many as asked for, or as the queries that are left allow: one for each child, one for the best of all."""
+        oracle, attack = self.context.oracle, self.attack
+        return attack.steps if oracle is None else oracle.left // (self.size + attack.targeted)
 
     def _random(self, shape: tuple[int, int], ends: Tensor) -> Tensor:
         """Pairs with one end among some nodes and the other anywhere; one that may not be flipped is none."""
@@ -135,8 +143,7 @@ class _Evolution:
 
     def _standing(self, individual: Tensor) -> Tensor:
         """Which targets keep their label under one individual, [t]."""
-        logits = self.victim.logits(self.state.flip(self._flips(individual)).adj)[self.victim.targets]
-        return logits.argmax(1) == self.victim.labels
+        return still_right(self.evaluator, self._flips(individual))
 
     def _fitness(self, people: Tensor) -> Tensor:
         """Fraction of targets that keep their label, lower is better, [population]."""

@@ -14,11 +14,11 @@ from torch.utils.checkpoint import checkpoint
 from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.losses import Loss, masked_cross_entropy
 from grb.attack.modification.base import Limits, PairScores, SearchState, finished
-from grb.attack.modification.gradient import of_propagated
+from grb.attack.modification.gradient import Gradient, of_propagated
 from grb.attack.modification.scores import GradientScores
 from grb.attack.modification.selectors import Greedy
 from grb.errors import DataError
-from grb.graph import GraphEdit, dense
+from grb.graph import Adjacency, GraphEdit, dense, normalise
 
 Goal = Literal["self", "train", "both"]
 Order = Literal["exact", "first"]
@@ -103,8 +103,19 @@ class _MetaScore:
         self.wanted = functional.one_hot(self.labels, classes).to(self.x.dtype)
         self.watched: tuple[Tensor, Tensor] | None = None
 
+    def gradient(self, adj: Adjacency) -> Gradient:
+        """Derivatives of the loss after training, by edges and their weights."""
+        return of_propagated(adj, self.x, HOPS, self._judge)
+
+    def judged(self, adj: Adjacency) -> tuple[float, float]:
+        """The loss after training on these edges, and the fraction of kept labels."""
+        op = normalise.gcn(adj)
+        with torch.no_grad():
+            loss, kept = self._judge(op @ (op @ self.x))
+        return float(loss), kept
+
     def __call__(self, state: SearchState) -> PairScores:
-        gradient = of_propagated(state.adj, self.x, HOPS, self._judge)
+        gradient = self.gradient(state.adj)
         self.context.report(gradient.loss, gradient.kept)
         return GradientScores(gradient, state.clean)
 
@@ -155,6 +166,11 @@ class _MetaScore:
             speed = self.attack.momentum * speed + rows.T @ error / len(rows)
             weight = weight - rate * speed
         return weight, speed
+
+
+def surrogate_score(attack: Metattack, context: AttackContext) -> _MetaScore:
+    """The surrogate of an attack on a context: its training, and derivatives through it."""
+    return _MetaScore(attack, context)
 
 
 def _with_ones(rows: Tensor) -> Tensor:

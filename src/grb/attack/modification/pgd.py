@@ -93,6 +93,25 @@ class PGD(Limits):
 
 @accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
+class FGSM(PGD):
+    r"""One signed gradient step on the features of some targets, :math:`x + \epsilon\, \mathrm{sign}(\nabla_x L)`, clipped.
+
+    :class:`PGD` with a single step; give ``steps`` for the iterated method.
+
+    Args:
+        step_size: Size of the step.
+        steps: Number of steps.
+
+    References:
+        Goodfellow et al., *Explaining and Harnessing Adversarial Examples*, ICLR 2015.
+    """
+
+    step_size: float = 0.1
+    steps: int = 1
+
+
+@accepts_paper_names
+@dataclass(frozen=True, kw_only=True)
 class TopologyPGD(Limits):
     r"""Projected gradient ascent on all pairs with an end among the targets at once, for small graphs.
 

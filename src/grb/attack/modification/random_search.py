@@ -9,10 +9,8 @@ from torch import Tensor
 
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
-from grb.attack.modification.exchange import smooth_count
-from grb.attack.modification.local import evaluator_of
 from grb.attack.modification.pairs import without
-from grb.attack.modification.scores import victim_of
+from grb.attack.modification.queried import search_evaluator
 from grb.attack.modification.selectors import accept
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -27,10 +25,12 @@ class RandomSearch(Limits):
 
     The state is a set of flips that spends the budget. A proposal takes back a random fraction of them, half at first and
     one at the end, and puts random pairs with an end among the targets that still keep their label in their place. It is
-    accepted if fewer targets keep their label or as many with a larger loss. One proposal is one query.
+    accepted if fewer targets keep their label or as many with a larger loss. One proposal is one query. With an oracle
+    (``knowledge="query"``) it proposes until the queries are spent; where the answers are labels, a proposal that changes
+    nothing is accepted by the toss of a coin.
 
     Args:
-        steps: Number of proposals.
+        steps: Number of proposals where there is no limit of queries.
         share: Fraction of the flips that the first proposals replace.
 
     References:
@@ -51,21 +51,25 @@ class RandomSearch(Limits):
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
-        victim = victim_of(context, gradients=False)
-        clean = victim.logits(context.graph.adj)[victim.targets]
-        evaluator = evaluator_of(victim, context.graph.adj, smooth_count(victim, clean))
         first = _drawn(state, context.targets, state.left, generator)
+        oracle = context.oracle
+        if oracle is not None and oracle.left < 2:  # too few to learn anything
+            return finished(context, state.flip(first))
+        evaluator = search_evaluator(context)
         evaluator.flip(first)
         state = state.flip(first)
-        for step in range(self.steps):
-            gone = self._taken_back(state, step, generator)
+        steps = self.steps if oracle is None else oracle.left
+        for step in range(steps):
+            gone = self._taken_back(state, step, steps, generator)
             rest = state.undo(gone)
             ends = context.targets[evaluator.right] if evaluator.right.any() else context.targets
             new = _drawn(rest, ends, rest.left, generator)
             change = torch.cat([state.pairs[:, gone], new], dim=1)
             if change.shape[1]:
                 found = evaluator.outcomes(change, torch.zeros(change.shape[1], dtype=torch.int64), 1)
-                if (-int(found.kept[0]), float(found.loss[0])) > (0, 0.0):
+                gain = (-int(found.kept[0]), float(found.loss[0]))
+                tied = oracle is not None and oracle.answers == "labels" and gain[0] == 0
+                if gain > (0, 0.0) or (tied and bool(torch.rand((), generator=generator) < 0.5)):
                     evaluator.flip(change)
                     state = rest.flip(new)
             t = len(evaluator.right)
@@ -73,10 +77,10 @@ class RandomSearch(Limits):
         context.note("{passes} graphs were evaluated", passes=evaluator.passes)
         return finished(context, state)
 
-    def _taken_back(self, state: SearchState, step: int, generator: torch.Generator) -> Tensor:
+    def _taken_back(self, state: SearchState, step: int, steps: int, generator: torch.Generator) -> Tensor:
         """Which flips a proposal replaces, [p]; added edges stay where a node may not lose its last neighbour."""
         count = state.pairs.shape[1]
-        halvings = sum(step >= milestone * self.steps for milestone in MILESTONES)
+        halvings = sum(step >= milestone * steps for milestone in MILESTONES)
         replaced = max(1, round(self.share * count / 2**halvings))
         gone = torch.zeros(count, dtype=torch.bool)
         gone[torch.randperm(count, generator=generator)[:replaced]] = True

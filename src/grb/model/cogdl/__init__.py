@@ -1,24 +1,9 @@
-"""Graphs as CogDL wants them; CogDL itself is imported when the first one is made."""
+"""Ready models of CogDL; CogDL itself is imported when the first one is made."""
 
 from __future__ import annotations
 
-from typing import Any
+from grb import _lazy
+from grb.model.bridges import INSTALL_COGDL as INSTALL
+from grb.model.bridges import cogdl_graph as graph_of
 
-from torch import Tensor
-
-from grb.errors import MissingExtra
-
-# what tests/model/test_bridges.py installs and runs; cogdl 0.6 imports grave, which later versions of matplotlib break
-INSTALL = 'pip install cogdl==0.6 "matplotlib<3.9"'
-
-
-def graph_of(rows: Tensor, columns: Tensor, values: Tensor | None, x: Tensor) -> Any:
-    """A CogDL graph with an edge for every entry and these features."""
-    try:
-        from cogdl.data import Graph
-    except (ImportError, OSError) as error:
-        raise MissingExtra(f"a CogDL model needs cogdl.data. Install it with: {INSTALL}") from error
-    graph = Graph(x=x, edge_index=(rows, columns), num_nodes=len(x))
-    if values is not None:
-        graph.edge_weight = values
-    return graph
+__getattr__, __dir__ = _lazy.attach(__name__, dict.fromkeys(("GAT", "GCN"), "grb.model.cogdl.gcn"))

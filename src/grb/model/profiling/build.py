@@ -18,6 +18,10 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "chebnet": {"lr": 1e-2, "epochs": 200, "plateau": 20},
     "gatedgcn": {"epochs": 200, "schedule": "cosine"},
 }
+MIN_DECREASE = 0.02
+"""Fall of the training loss, as a fraction of its first value, that counts as progress where there is a patience."""
+PATIENCE = {"collection": 25, "single": 250}
+"""Epochs without progress after which a training may end with next to no loss: ``benchmarks/stopping.py``."""
 SINGLE: Mapping[str, Any] = {"batch_norm": False, "lr": 1e-2, "epochs": 5000, "plateau": 100, "eval_every": 5}
 
 
@@ -36,7 +40,10 @@ class ProfilingConfig:
         eval_every: Epochs between two evaluations.
         schedule: ``plateau`` halves the rate when the validation loss stalls, ``cosine`` lets it fall to zero.
         plateau: Evaluations without a smaller validation loss after which the rate is halved.
-        patience: End after this number of epochs without a better validation AUROC; None trains for all, as the paper did.
+        patience: End after this number of epochs without progress: a better validation AUROC or a training loss that fell. None
+            trains for all, as the paper did.
+        min_decrease: Fall of the training loss since the last progress, as a fraction of its first value, that counts as
+            progress; None lets only the validation AUROC count.
         class_weights: Rare classes weigh more in the loss of every batch.
         options: More arguments of the convolution.
     """
@@ -52,6 +59,7 @@ class ProfilingConfig:
     schedule: Literal["plateau", "cosine"] = "plateau"
     plateau: int = 15
     patience: int | None = None
+    min_decrease: float | None = None
     class_weights: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -62,6 +70,10 @@ class ProfilingConfig:
                 raise DataError(f"{name} of a profiling model is {value!r}, but a whole number of at least 1 is needed")
         if not 0 < self.lr < 10:
             raise DataError(f"lr of a profiling model is {self.lr!r}, but a number above 0 and below 10 is needed")
+        if self.min_decrease is not None and not 0 < self.min_decrease <= 1:
+            raise DataError(
+                f"min_decrease of a profiling model is {self.min_decrease!r}, but a number above 0 and at most 1 is needed"
+            )
         if self.schedule not in ("plateau", "cosine"):
             raise DataError(f"schedule of a profiling model is '{self.schedule}'; allowed: plateau, cosine")
 
@@ -78,6 +90,8 @@ def profiler(model: str, *, collection: bool, class_weights: bool = False, **cha
     name = spelling("profiler", model)
     known = {each.name for each in fields(ProfilingConfig)} - {"model", "options"}
     given = {key: value for key, value in changes.items() if value is not None}
+    if "patience" in given:  # a run without features is not over while its loss falls
+        given = {"min_decrease": MIN_DECREASE, **given}
     values = {**OWN.get(name, {}), **({} if collection else SINGLE), "class_weights": class_weights}
     made = ProfilingConfig(name, **{**values, **{key: value for key, value in given.items() if key in known}})
     return replace(made, options={key: value for key, value in given.items() if key not in known})

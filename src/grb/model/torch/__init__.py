@@ -1,5 +1,6 @@
 """The models of the GRB papers in plain torch on grb's sparse kernel."""
 
+from grb import _lazy
 from grb.model.torch.appnp import APPNP
 from grb.model.torch.gat import GAT
 from grb.model.torch.gcn import GCN
@@ -9,4 +10,6 @@ from grb.model.torch.mlp import MLP
 from grb.model.torch.sgcn import SGC, SGCN
 from grb.model.torch.tagcn import TAGCN
 
+# of the papers' era
+__getattr__ = _lazy.attach(__name__, {"GCNGC": "grb.compat.models"})[0]
 __all__ = ["APPNP", "GAT", "GCN", "GIN", "MLP", "SGC", "SGCN", "TAGCN", "GraphSAGE"]

@@ -64,7 +64,7 @@ class GAT(ResidualStack):
     def prepare(self, adj: Adjacency) -> CSR:
         """The adjacency with self-loops."""
         pattern, values = with_self_loops(adj)
-        return CSR(pattern, values, symmetric=True)
+        return CSR(pattern, values, symmetric=pattern.symmetric)
 
 
 class GATConv(nn.Module):

@@ -1,0 +1,95 @@
+"""What does an attacker who may only ask do with 100, 1,000 or 10,000 queries?
+
+    OMP_NUM_THREADS=1 python benchmarks/queries.py [--models gcn,gat+at] [--scenario modification] [--queries 100,1000] >> FILE
+
+Victims are trained on grb-cora with the settings of the papers (seed: the repeat). Random search, EvA (edges) and
+distillation ask for scores or labels; RND and DICE, which ask nothing, are the baselines. Limits are those of the
+benchmark: 5 % of the edges, or 60 nodes of 20 edges. ``accuracy`` is of all test nodes with their true labels, in per cent.
+Rows that FILE (``--done``) has already are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from common import options, row, started
+
+import grb
+from grb.attack.build import build_attack, default_threat_model
+from grb.dataset import Dataset
+
+METHODS = {
+    "modification": ("rnd-edges", "dice", "random-search", "eva", "distil-edges"),
+    "injection": ("rnd", "query-search", "distil"),
+}
+ASKING = ("random-search", "eva", "distil-edges", "query-search", "distil")
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--dataset", default="grb-cora")
+    parser.add_argument("--models", default="gcn,gcn+ln,r-gcn+at,gat+at")
+    parser.add_argument("--scenario", choices=list(METHODS), default="modification")
+    parser.add_argument("--methods", help="instead of all")
+    parser.add_argument("--queries", default="100,1000,10000")
+    parser.add_argument("--answers", default="scores,labels")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--done", type=Path, help="a file of rows that need not be computed again")
+    arguments = started(parser)
+    dataset = grb.load_dataset(arguments.dataset)
+    done = _done(arguments.done)
+    methods = arguments.methods.split(",") if arguments.methods else METHODS[arguments.scenario]
+    for repeat in range(arguments.repeats):
+        for name in arguments.models.split(","):
+            model = None
+            for method in methods:
+                asking = method in ASKING
+                for queries in map(int, arguments.queries.split(",") if asking else ["0"]):
+                    for answers in arguments.answers.split(",") if asking else ["none"]:
+                        key = (arguments.scenario, name, method, str(queries), answers, str(repeat))
+                        if key in done:
+                            continue
+                        model = model or grb.train(name, dataset, seed=repeat)
+                        one(dataset, model, key)
+
+
+def one(dataset: Dataset, model: object, key: tuple[str, ...]) -> None:
+    scenario, name, method, queries, answers, repeat = key
+    threat = default_threat_model(scenario, dataset, "full")
+    if method in ASKING:
+        threat = replace(threat, queries=int(queries), answers=answers)
+    knowledge = "query" if method in ASKING else "white-box"
+    begun = time.process_time()
+    result = grb.run_attack(
+        build_attack(method, dataset.name), model, dataset, threat=threat, knowledge=knowledge, seed=int(repeat)
+    )
+    seconds = time.process_time() - begun
+    row(
+        dataset=dataset.name,
+        scenario=scenario,
+        model=name,
+        method=method,
+        queries=queries,
+        answers=answers,
+        repeat=repeat,
+        used=result.queries or 0,
+        clean=round(100 * grb.evaluate(model, dataset)["full"], 2),
+        accuracy=round(100 * grb.evaluate(model, dataset, result)["full"], 2),
+        cpu=round(seconds, 1),
+    )
+
+
+def _done(file: Path | None) -> set[tuple[str, ...]]:
+    if file is None or not file.exists():
+        return set()
+    with file.open() as stream:
+        lines = list(csv.DictReader(line for line in stream if line.strip()))
+    names = ("scenario", "model", "method", "queries", "answers", "repeat")
+    return {tuple(line[name] for name in names) for line in lines if line["queries"] != "queries"}
+
+
+if __name__ == "__main__":
+    main()

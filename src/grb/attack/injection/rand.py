@@ -1,0 +1,1 @@
+from grb.attack.injection.random import RAND as RAND

@@ -1,0 +1,119 @@
+"""How far a model sees: read from its stages, and checked by running them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grb.certificate.result import NotCertifiable
+from grb.graph import CSR, Adjacency, Graph, Pattern
+from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare, run_stages
+
+# of the largest logit: what different orders of summation explain
+ROUNDING = 1e-4
+
+
+def local_stages(model: nn.Module) -> list[Stage]:
+    """The stages of a model of which every step is row-wise or along edges; any other model is refused."""
+    name = title_of(model)
+    for part in model.modules():
+        kind = type(part)
+        if not f"{kind.__module__}.".startswith(("grb.", "torch.nn.")):
+            raise NotCertifiable(f"'{name}' has code of others ({kind.__name__}), whose stages nobody has verified")
+        if isinstance(part, nn.modules.batchnorm._BatchNorm) and not part.track_running_stats:
+            raise NotCertifiable(f"'{name}' normalises over all rows of a graph, so that every node sees every other")
+    stages = getattr(model, "stages", lambda: None)()
+    if stages is None:
+        raise NotCertifiable(f"'{name}' does not say by stages which rows each step sees, so nothing follows for it")
+    if any(isinstance(stage, Pool) or not isinstance(stage, Rows | Propagate | Mix) for stage in stages):
+        raise NotCertifiable(f"'{name}' pools over all rows, so that every node sees every other")
+    return list(stages)
+
+
+def check_stages(model: nn.Module, graph: Graph, op: Any) -> None:
+    """Refuse a model whose stages are not its forward pass, or whose row-wise steps see other rows."""
+    stages, x = local_stages(model), graph.x
+    if not isinstance(x, Tensor):
+        raise NotCertifiable("the features are sparse; stages are verified on dense ones")
+    with evaluating(model):
+        logits = model(x, op)
+        found = run_stages(stages, x, op)
+        allowed = ROUNDING * logits.abs().amax(1, keepdim=True).clamp_min(1e-6)
+        if not bool(((logits - found).abs() <= allowed).all()):
+            raise NotCertifiable(f"the stages of '{title_of(model)}' are not its forward pass")
+        _check_rows(model, stages, x, op)
+
+
+def _check_rows(model: nn.Module, stages: Sequence[Stage], x: Tensor, op: Any) -> None:
+    ops = op if isinstance(op, Sequence) else [op]
+    some = torch.arange(0, len(x), 3)
+    state: State = (x,)
+    for stage in stages:
+        if isinstance(stage, Rows):
+            after, part = stage.apply(state), stage.apply(tuple(values[some] for values in state))
+            for whole, own in zip(after, part, strict=True):
+                if whole.shape[0] != len(x) or not torch.allclose(whole[some], own, rtol=1e-3, atol=1e-5):
+                    raise NotCertifiable(f"a row-wise step of '{title_of(model)}' sees other rows than its own")
+            state = after
+        elif isinstance(stage, Mix):
+            state = stage.apply(ops[stage.op], state, state)
+        else:
+            moved = ops[stage.op] @ state[stage.slot]
+            state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
+
+
+def operators(model: nn.Module, op: Any) -> list[CSR]:
+    """The operators that a model's stages use; anything but sparse matrices is refused."""
+    ops = op if isinstance(op, Sequence) else [op]
+    used = sorted({stage.op for stage in local_stages(model) if not isinstance(stage, Rows)})
+    if not all(isinstance(ops[number], CSR) for number in used):
+        raise NotCertifiable(f"'{title_of(model)}' works on dense or low-rank operators, in which all nodes meet")
+    return [ops[number] for number in used]
+
+
+def reach_of(model: nn.Module) -> int:
+    """Hops over which an edge of a graph can change a prediction.
+
+    As many as there are steps along edges, and one more where weights depend on the sender's degree (GCN), which is tried out
+    on a path of three nodes with and without a fourth.
+    """
+    steps = sum(not isinstance(stage, Rows) for stage in local_stages(model))
+    if not steps:
+        return 0
+    short, long = (operators(model, prepare(model, _path(n))) for n in (3, 4))
+    for a, b in zip(short, long, strict=True):
+        if not all(torch.equal(left, right) for left, right in zip(_row(a, 1), _row(b, 1), strict=True)):
+            return steps + 1
+    return steps
+
+
+def messages_of(model: nn.Module) -> int:
+    """Number of steps along edges."""
+    return sum(not isinstance(stage, Rows) for stage in local_stages(model))
+
+
+def _row(op: CSR, number: int) -> tuple[Tensor, Tensor]:
+    row = op.rows(torch.tensor([number]))
+    values = torch.ones(row.pattern.entries) if row.values is None else row.values
+    return row.pattern.indices, values
+
+
+def _path(n: int) -> Adjacency:
+    ends = [[v for v in (u - 1, u + 1) if 0 <= v < n] for u in range(n)]
+    indptr = torch.tensor([0, *torch.tensor([len(own) for own in ends]).cumsum(0).tolist()], dtype=torch.int32)
+    indices = torch.tensor([v for own in ends for v in own], dtype=torch.int32)
+    return Adjacency(Pattern(indptr, indices, n, symmetric=True))
+
+
+def lead_exceeds_rounding(logits: Tensor) -> Tensor:
+    """Whether the largest logit leads by more than rounding explains, [n]."""
+    best = logits.topk(2, 1).values
+    return best[:, 0] - best[:, 1] > ROUNDING * logits.abs().amax(1)
+
+
+def title_of(model: nn.Module) -> str:
+    """A model's name for sentences and tables."""
+    return str(getattr(model, "title", None) or getattr(model, "name", type(model).__name__))

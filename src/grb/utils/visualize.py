@@ -1,0 +1,3 @@
+"""The figure of a whole graph by its old name."""
+
+from grb.compat.figures import plot_graph as plot_graph

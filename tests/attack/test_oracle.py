@@ -1,0 +1,206 @@
+"""An oracle answers as often as it may, never once more, and gives nothing but answers."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attack.contexts import random_graph, victim, view_of
+from grb.attack import AttackContext, run_attack
+from grb.attack.distil import Distil, EdgeDistil
+from grb.attack.injection.query_search import QuerySearch as NodeSearch
+from grb.attack.modification import EvA, RandomSearch
+from grb.attack.oracle import QueryError, QueryOracle
+from grb.errors import BudgetError, DataError
+from grb.graph import GraphEdit
+from grb.model.base import predict
+from grb.threat import Injection, Modification, Threat, threat_from_dict
+
+GRAPH = random_graph(12, density=0.3)
+MODEL = victim("gcn", 4)
+EDGES = [RandomSearch(), EvA(population=3), EdgeDistil(asks=3, tries=2, steps=2, attack_name="gr-bcd", attack_steps=2)]
+NODES = [NodeSearch(), Distil(asks=3, tries=2, steps=2, attack_name="fgsm", attack_steps=2)]
+
+
+def oracle(queries: int, answers: Any = "scores") -> QueryOracle:
+    return QueryOracle(MODEL, GRAPH, Modification(edges=3, queries=queries, answers=answers))
+
+
+@settings(max_examples=2000)
+@given(st.integers(0, 12), st.lists(st.sampled_from(["clean", "again", "edit", "forbidden"]), max_size=20))
+def test_never_one_too_many(queries: int, questions: list[str]) -> None:
+    asked = _counting(queries)
+    allowed = GraphEdit(n=3, drop=torch.tensor([[0], [1]]))
+    forbidden = GraphEdit(n=3, add=torch.tensor([[0], [2]]), drop=torch.tensor([[0], [1]]))
+    answered = 0
+    for question in questions:
+        edit = {"clean": None, "again": None, "edit": allowed, "forbidden": forbidden}[question]
+        try:
+            asked.oracle(edit)
+            answered += 1
+        except QueryError:
+            assert answered == queries
+        except BudgetError:
+            assert question == "forbidden" and answered < queries
+    assert asked.calls == answered == asked.oracle.used <= queries
+    assert asked.oracle.left == queries - answered
+
+
+class _Counting(torch.nn.Module):
+    """A victim that counts for itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def prepare(self, adj: Any) -> None:
+        """It looks at features alone."""
+
+    def forward(self, x: torch.Tensor, op: Any) -> torch.Tensor:
+        self.calls += 1
+        return x[:, :2]
+
+
+class _Asked:
+    def __init__(self, queries: int) -> None:
+        self.model = _Counting()
+        graph = random_graph(3, density=1.0)
+        self.oracle = QueryOracle(self.model, graph, Modification(edges=1, queries=queries))
+
+    @property
+    def calls(self) -> int:
+        return self.model.calls
+
+
+def _counting(queries: int) -> _Asked:
+    return _Asked(queries)
+
+
+@given(st.integers(0, 30), st.integers(2, 8))
+@settings(max_examples=40, deadline=None)
+def test_never_one_too_many_from_threads(queries: int, threads: int) -> None:
+    asked = _counting(queries)
+    start = threading.Barrier(threads)
+
+    def ask(_: int) -> int:
+        start.wait()
+        answered = 0
+        for _ in range(10):
+            try:
+                asked.oracle()
+                answered += 1
+            except QueryError:
+                pass
+        return answered
+
+    with ThreadPoolExecutor(threads) as pool:
+        total = sum(pool.map(ask, range(threads)))
+    assert total == asked.calls == asked.oracle.used == min(queries, 10 * threads)
+
+
+def test_answers_are_those_of_the_model() -> None:
+    edit = GraphEdit(n=12, drop=GRAPH.adj.edges()[:, :2])
+    logits = predict(MODEL, GRAPH.apply(edit))
+    scores, labels = oracle(1)(edit), oracle(1, "labels")(edit)
+    assert torch.allclose(scores.exp(), torch.softmax(logits.double(), 1)) and torch.equal(labels, logits.argmax(1))
+    injected = Injection(1, 1, (-1.0, 1.0), queries=1)
+    one = GraphEdit(n=12, add=torch.tensor([[0], [12]]), new_x=torch.ones(1, 3))
+    assert QueryOracle(MODEL, GRAPH, injected)(one).shape[0] == 12
+
+
+def test_what_may_not_be_made_may_not_be_asked() -> None:
+    asked = oracle(2)
+    with pytest.raises(BudgetError, match="4 edges are changed"):
+        asked(GraphEdit(n=12, drop=GRAPH.adj.edges()[:, :4]))
+    assert asked.used == 0
+
+
+@pytest.mark.parametrize(
+    "threat", [Modification(edges=1, queries=5, answers="labels"), Injection(1, 1, (0, 1), queries=3)]
+)
+def test_limits_of_queries_come_back_from_json(threat: Threat) -> None:
+    assert threat_from_dict(threat.to_dict()) == threat
+
+
+@pytest.mark.parametrize("bad", [{"queries": -1}, {"queries": 1.5}, {"queries": True}, {"answers": "logits"}])
+def test_other_limits_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="queries is|answers is"):
+        Modification(edges=1, **bad)
+
+
+def context_with(threat: Threat, knowledge: Any = "query") -> AttackContext:
+    return AttackContext(view_of(GRAPH, range(6)), threat, MODEL, knowledge)
+
+
+@pytest.mark.parametrize("answers", ["scores", "labels"])
+@pytest.mark.parametrize("queries", [0, 1, 2, 3, 7, 30])
+@pytest.mark.parametrize("attack", [*EDGES, *NODES], ids=lambda attack: type(attack).__name__ + attack.__module__[-6:])
+def test_attacks_ask_no_more_than_they_may(attack: Any, queries: int, answers: Any) -> None:
+    edges = attack in EDGES
+    threat: Threat = (
+        Modification(edges=4, queries=queries, answers=answers)
+        if edges
+        else Injection(2, 2, (-1.0, 1.0), queries=queries, answers=answers)
+    )
+    result = run_attack(attack, context_with(threat), seed=0)
+    assert result.queries is not None and result.queries <= queries and result.knowledge == "query"
+    if isinstance(attack, RandomSearch | NodeSearch) and queries > 2:
+        assert result.queries == queries
+    again = run_attack(attack, context_with(threat), seed=0)
+    assert torch.equal(result.edit.add, again.edit.add) and torch.equal(result.edit.drop, again.edit.drop)
+
+
+def test_an_attack_that_may_ask_gets_no_model() -> None:
+    def nosy(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        assert context.model is None and context.oracle is not None
+        assert not any(isinstance(value, torch.nn.Module) for value in vars(context.oracle).values())
+        context.oracle()
+        return GraphEdit(n=context.graph.n)
+
+    result = run_attack(nosy, context_with(Modification(edges=1, queries=2)), seed=0)
+    assert result.queries == 1
+
+
+def test_asking_needs_a_number_and_gradients_are_not_to_be_had() -> None:
+    with pytest.raises(DataError, match="needs the victim as model and queries in the threat model"):
+        run_attack(RandomSearch(), context_with(Modification(edges=1)), seed=0)
+    from grb.attack.modification import PRBCD
+
+    with pytest.raises(DataError, match="may only ask here"):
+        run_attack(PRBCD(), context_with(Modification(edges=1, queries=3)), seed=0)
+
+
+@pytest.mark.parametrize("answers", ["scores", "labels"])
+def test_more_queries_lose_more_targets(answers: Any) -> None:
+    kept = []
+    for queries in (2, 300):
+        threat = Modification(edges=6, queries=queries, answers=answers)
+        edit = run_attack(RandomSearch(), context_with(threat), seed=1).edit
+        said, now = predict(MODEL, GRAPH).argmax(1), predict(MODEL, GRAPH.apply(edit)).argmax(1)
+        kept.append(int((said == now)[:6].sum()))
+    assert kept[1] <= kept[0]
+
+
+def test_search_finds_what_enumeration_finds() -> None:
+    """One flip, all pairs of one target: 400 random queries meet the best of 11."""
+    threat = Modification(edges=1, queries=400)
+    context = AttackContext(view_of(GRAPH, [0]), threat, MODEL, "query")
+    edit = run_attack(RandomSearch(), context, seed=0).edit
+
+    def margin_after(change: GraphEdit) -> float:
+        logits = predict(MODEL, GRAPH.apply(change))[0]
+        label = int(predict(MODEL, GRAPH)[0].argmax())
+        return float(logits[label] - max(v for c, v in enumerate(logits.tolist()) if c != label))
+
+    every = []
+    for other in range(1, 12):
+        pair = torch.tensor([[0], [other]])
+        there = bool(GRAPH.adj.has(pair))
+        every.append(margin_after(GraphEdit(n=12, **{"drop" if there else "add": pair})))
+    assert margin_after(edit) == pytest.approx(min(every), abs=1e-6)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from grb import load_dataset, save_model, train
+
+from .conftest import refusal
+
+FEW = ("--model-param", "epochs=15", "--model-param", "hidden_features=16")
+
+
+def test_a_model_is_trained_and_certified(grb, grb_json, tmp_path):
+    line = ("certify", "gcn+known", "--dataset", "synth-tiny", *FEW, "--store", tmp_path / "store")
+    done = grb(*line)
+    assert "accuracy in % that no attack can undercut, by number of injected nodes" in done.stdout
+    assert "hears known nodes only" in done.stdout
+    assert "with certainty" in done.stderr
+    (found,) = grb_json(*line)["results"]
+    assert found["certified_accuracy"] == found["clean_accuracy"] == found["curve"]["60"]
+    assert found["unit"] == "injected nodes"
+    assert len(found["budgets"]) == found["targets"]
+
+
+def test_a_file_is_certified_by_several_certificates(grb_json, tmp_path):
+    dataset = load_dataset("synth-tiny")
+    path = save_model(train("gcn", dataset, epochs=5), tmp_path / "gcn.safetensors", dataset="synth-tiny")
+    both = ("-c", "by-construction", "-c", "bi-smoothing", "--param", "samples=30", "--limit", "nodes=1")
+    first, second = grb_json("certify", path, *both)["results"]
+    assert "hears node" in first["refusal"]
+    assert second["samples"] == 30
+    assert second["model"].startswith("smoothed gcn")
+
+
+def test_changed_edges(grb_json):
+    line = ("--scenario", "modification", "--limit", "edges=2", "--param", "groups=6")
+    (found,) = grb_json("certify", "gcn", "-d", "synth-tiny", *FEW, *line)["results"]
+    assert (found["unit"], found["budget"]) == ("changed edges", 2)
+    assert "'+hash-vote' trains it" in found["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("gcn",), "name the dataset with --dataset"),
+        (("gcn", "-d", "synth-tiny", "--scenario", "poison"), "injection or modification is needed"),
+        (("gcn", "-d", "synth-tiny", "-c", "hush-vote"), "no certificate 'hush-vote'"),
+        (("gcn", "-d", "synth-tiny", "--param", "votes=3"), "does not take 'votes'"),
+        (("gcn+known+smooth", "-d", "synth-tiny"), "keep one of them"),
+        (("gcn.safetensors", "--seed", "1"), "trained already"),
+        (("gcn-jaccard+known", "-d", "synth-tiny"), "has no stages"),
+    ],
+)
+def test_bad_input_gets_one_sentence(grb, words, sentence):
+    assert sentence in refusal(grb("certify", *words))
