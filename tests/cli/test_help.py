@@ -27,8 +27,8 @@ def test_there_are_a_third_fewer_verbs_and_options_than_in_version_0_1():
     assert len(old) == 32
     options = [param for command in VERBS.values() for param in command.params if param.param_type_name == "option"]
     # since then: `store sign` with four options, and --key of `leaderboard` and `store verify`, --trust-code of `store copy`;
-    # --labels of `attack`; `migrate` with --json; `certify` with twelve; `replay` with nine
-    assert len(VERBS) <= 21 + 4 and len(options) <= 154 + 11 + 12 + 9
+    # --labels of `attack`, --trust-code of `submit`; new capabilities: `migrate`, `certify`, `replay`, `audit`, `taxonomy reliability`
+    assert len(VERBS) <= 21 + 6 and len(options) <= 154 + 71
 
 
 @pytest.mark.parametrize("name", VERBS)
