@@ -50,7 +50,7 @@ def test_a_readme_without_marks_is_refused() -> None:
 def test_every_module_is_on_exactly_one_page_of_the_reference() -> None:
     listed = [module for name in api_pages.PACKAGES for module in api_pages.modules(SOURCE, name)]
     assert len(set(listed)) == len(listed)
-    apart = re.compile(r"grb\.(cli|utils|model\.dgl|model\.cogdl)\b|(.*\.)?_")
+    apart = re.compile(r"grb\.(cli|compat|utils|model\.dgl|model\.cogdl)\b|(.*\.)?_")
     files = [file for file in (SOURCE / "grb").rglob("*.py") if file.name != "__init__.py"]
     own = [file for file in files if len(file.read_text(encoding="utf-8").splitlines()) > 2]  # not a re-export
     names = {".".join(file.relative_to(SOURCE).with_suffix("").parts) for file in own}
@@ -175,7 +175,7 @@ def test_the_architecture_names_every_package_in_the_order_of_the_contract() -> 
     assert shown == layers
     own = {path.stem for path in (SOURCE / "grb").iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"}
     hidden = {name for name in own if name.startswith("_")}
-    assert own - hidden - {"utils"} == {name for line in shown for name in line}
+    assert own - hidden - {"compat", "utils"} == {name for line in shown for name in line}
     for name in (name for line in shown for name in line):
         importlib.import_module(f"grb.{name}")
 

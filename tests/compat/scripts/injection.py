@@ -124,7 +124,7 @@ assert (short.step_size, short.steps, short.n_inject_max, short.feat_lim_max) ==
 
 # %% limits from `features.min()` and `features.max()`
 ranged = PGD(epsilon=0.05, n_epoch=5, **limits, device="cpu")
-assert ranged.feat_lim_min == float(features.min())
+assert (ranged.feat_lim_min, ranged.feat_lim_max) == (float(features.min()), float(features.max()))
 
 # %% `attack.attack(model, adj, features, target_mask, feat_norm, adj_norm_func)`
 # differs: the edit is checked against the limits; seed=0 unless another is given
