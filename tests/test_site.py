@@ -15,6 +15,7 @@ import pytest
 import yaml
 from docs.tools import api_pages, cli_pages, docstrings, readme
 
+from grb.auditing import report
 from grb.evaluator import board, measurement
 from grb.graph import edit
 from grb.pipeline import job, record, study
@@ -139,9 +140,10 @@ FORMATS = {
     "measurement": measurement,
     "study": study,
     "boards": board,
+    "report": report,
 }
 # of caches, which nobody else reads
-CACHES = {"cached_plan.py"}
+CACHES = {"cached_plan.py", "cache.py"}
 
 
 @pytest.mark.parametrize("name", FORMATS)

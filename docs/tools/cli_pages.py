@@ -53,7 +53,7 @@ def examples(command: Any) -> list[str]:
     """The examples of a verb's help, without the remarks behind them.
 
     >>> examples(dict(verbs())["grb doctor"])
-    ['grb doctor', 'grb doctor --json > machine.json']
+    ['grb doctor', 'grb doctor --all', 'grb doctor --json > machine.json']
     """
     found = re.findall(r"^ *(?:.*\$\()?(grb [^)\n]*)", command.help or "", re.MULTILINE)
     return [re.split(r"\s{2,}", line)[0] for line in found]

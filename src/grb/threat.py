@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -88,7 +88,7 @@ class Injection(_Limits):
     feature_range: tuple[float, float]
     queries: int | None = None
     answers: Answers = "scores"
-    constraints: Constraints | None = None
+    constraints: Constraints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._check_queries()
@@ -208,7 +208,7 @@ class Modification(_Limits):
     per_target: PerTarget | None = None
     queries: int | None = None
     answers: Answers = "scores"
-    constraints: Constraints | None = None
+    constraints: Constraints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._check_queries()

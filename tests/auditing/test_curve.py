@@ -123,3 +123,11 @@ def test_breaking_points_are_within_one_step_of_brute_force(seed: int) -> None:
     assert (4 if best is None else best) <= (4 if found is None else found) <= (4 if best is None else best + 1)
     points = {point["budget"]: point["value"] for point in report.values["scenarios"][0]["points"]}
     assert points[1] >= exact[1] - 1e-6 and points[2] >= exact[2] - 1e-6  # no attack beats all there are
+
+
+def test_the_interval_holds_the_breaking_point() -> None:
+    """Between two budgets that were tried a crossing is interpolated, but the point is one that was tried."""
+    drawn = np.array([[1.0, 0.85, 0.1], [1.0, 0.82, 0.2], [1.0, 0.81, 0.1]])
+    found = curve.breaking_point([0, 47, 65], [1.0, 0.83, 0.1], drawn, 0.8)
+    assert found.budget == 65 and found.low is not None and found.low <= 65 <= (found.high or 0)
+    assert "at 65 injected nodes (95 % interval 48 to 65)" in found.sentence("recall:1", "injected nodes")

@@ -317,3 +317,15 @@ def test_metrics_without_a_range_need_a_limit() -> None:
     with pytest.raises(DataError, match="'below' must say"):
         grb.audit(model, dataset, metrics=[right], **QUICK)
     assert get(right).range != (0.0, 1.0)
+
+
+def test_certified_curves_lie_below_the_worst_case_where_the_model_has_one() -> None:
+    """Without edges nothing that happens to edges can matter: certified, attacked and clean values are the same."""
+    dataset = grb.load_dataset("synth-tiny")
+    options = {**QUICK, "scenarios": ["modification"], "budgets": {"modification": [2, 8]}, "below": 0.1}
+    (found,) = grb.audit(grb.train("mlp", dataset, epochs=20), dataset, **options).values["scenarios"]
+    assert found["certified"] is not None
+    for point, bound in zip(found["points"], found["certified"], strict=True):
+        assert bound["budget"] == point["budget"] and bound["value"] == pytest.approx(point["value"])
+    (plain,) = grb.audit(grb.train("gcn", dataset, epochs=5), dataset, **options).values["scenarios"]
+    assert plain["certified"] is None

@@ -120,7 +120,7 @@ def test_defenses_that_fit_nothing_are_refused(grb, model, sentence):
         (["-p", "patience=0"], "patience is 0, but"),
         (["-p", "epochs"], "--param is 'epochs', but NAME=VALUE is needed, for instance --param lr=0.01"),
         (["-p", "epochs=2", "-p", "epochs=3"], "--param gives epochs twice"),
-        (["-p", "epoch=2"], "model 'gcn' does not take 'epoch'; it takes in_features, "),
+        (["-p", "epoch=2"], "model 'gcn' does not take 'epoch'; did you mean 'epochs'? It takes "),
         (["--threads", "0"], "--threads is 0, but at least 1 is needed"),
         (["--seeds", "0"], "--seeds is '0', but a number of seeds (5), a range (0-4) or a list (0,3) is needed"),
         (["--seeds", "4-0"], "--seeds is '4-0', but"),

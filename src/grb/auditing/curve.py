@@ -156,6 +156,8 @@ def breaking_point(
     place = next((at for at, value in enumerate(lowest) if value < threshold), None)
     found = np.array([crossing(budgets, running_minimum(row), threshold) for row in resampled])
     low, high = interval(found) if len(found) else (math.inf, math.inf)
+    if place is not None:  # crossings lie between two budgets that were tried, the point is the larger of them
+        low, high = min(low, budgets[place]), max(high, budgets[place])
     return BreakingPoint(
         threshold=float(threshold),
         budget=None if place is None else int(budgets[place]),

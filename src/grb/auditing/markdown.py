@@ -56,6 +56,9 @@ def to_markdown(values: Mapping[str, Any]) -> str:
             ],
         )
         lines += [f"The curve is the {each['monotone']}.", ""]
+        if each["certified"]:
+            bounds = ", ".join(f"{point['budget']}: {_number(point['value'])}" for point in each["certified"])
+            lines += [f"Certified, by {_text(each['unit'])}: {bounds}.", ""]
         found = [f"transfer from {row['surrogate']} {_number(row['value'])}" for row in each["transfers"]]
         if each["random"] is not None:
             found.append(f"random changes {_number(each['random'])}")

@@ -24,7 +24,14 @@ def to_html(values: Mapping[str, Any]) -> str:
     mlp = values["clean"]["baselines"]["mlp"].get(metric["name"])
     curves = {
         each["scenario"]: Markup(
-            budget_curve(each["points"], metric=metric["name"], unit=each["unit"], below=metric["below"], mlp=mlp)
+            budget_curve(
+                each["points"],
+                metric=metric["name"],
+                unit=each["unit"],
+                below=metric["below"],
+                mlp=mlp,
+                certified=each["certified"] or (),
+            )
         )
         for each in values["scenarios"]
     }

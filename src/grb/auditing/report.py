@@ -13,7 +13,8 @@ from typing import Any
 from grb.atomic import write_atomic
 from grb.errors import DataError, UnknownName
 
-FORMAT = "grb-audit/1"
+FORMAT = 1
+KIND = f"grb-audit/{FORMAT}"
 FORMATS = ("html", "markdown", "json", "model-index", "sarif", "cyclonedx")
 ENDINGS = {
     ".html": "html",
@@ -42,8 +43,8 @@ class AuditReport:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AuditReport:
         """Back from :meth:`to_dict`; anything else is refused."""
-        if values.get("format") != FORMAT:
-            raise DataError(f"this is no report of an audit; its 'format' must be '{FORMAT}'")
+        if values.get("format") != KIND:
+            raise DataError(f"this is no report of an audit; its 'format' must be '{KIND}'")
         missing = [part for part in PARTS if part not in values]
         if missing:
             raise DataError(f"the report of the audit lacks '{missing[0]}'; run the audit again")

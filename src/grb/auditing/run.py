@@ -11,7 +11,7 @@ import torch
 from grb._version import __version__
 from grb.auditing import baselines, corruptions, curve, findings
 from grb.auditing.cache import Cache
-from grb.auditing.report import FORMAT, AuditReport
+from grb.auditing.report import KIND, AuditReport
 from grb.auditing.scenario import attack_scenario
 from grb.auditing.steps import Steps
 from grb.auditing.threat_words import NOT_TESTED, threat_model
@@ -108,7 +108,7 @@ def audit(
     rows = [_corruption(run, each) for each in corruptions.NAMES] if corrupt else []
     worst = _worst_case(run, made)
     values = {
-        "format": FORMAT,
+        "format": KIND,
         "grb": __version__,
         "model": {"name": victim.name, "fingerprint": victim.fingerprint, "black_box": victim.black_box},
         "dataset": _about(dataset, whole),

@@ -13,10 +13,13 @@ from torch import Tensor
 from grb.attack.base import AttackContext
 from grb.auditing import attacks, curve, findings
 from grb.auditing.steps import Steps
+from grb.certificate.base import run_certificate
+from grb.certificate.build import build_certificate, default_certificate
 from grb.defense import build_defense
 from grb.errors import DataError, GRBError
 from grb.graph import GraphEdit
 from grb.metric import get_all
+from grb.model.hash_vote import HashVote
 from grb.pipeline.spec import jsonable
 from grb.threat import Threat
 
@@ -103,7 +106,7 @@ def attack_scenario(
         "vulnerable": findings.vulnerable_nodes(run.dataset, run.victim.clean, [(b, logits[b]) for b in tried[1:]]),
         "local": _local(run, scenario, limits),
         "used": findings.used_nodes(run.dataset, edits[worst]) if worst else [],
-        "certified": None,
+        "certified": _certified(run, limits, tried),
     }
 
 
@@ -186,6 +189,34 @@ def _local(run: Steps, scenario: str, threat: Threat) -> list[dict[str, Any]]:
         parts = run.key(step="local", scenario=scenario, node=node, threat=jsonable(threat.to_dict()))
         found.append({"node": run.dataset.names.of_nodes([node])[0], "budget": run.cache.step(parts, make)[0]})
     return found
+
+
+def _certified(run: Steps, threat: Threat, budgets: Sequence[int]) -> list[dict[str, Any]] | None:
+    """What no edit can undercut, by budget: where this very model has a certificate, and the metric counts right targets."""
+    counts = run.metric.name == "accuracy" or run.metric.name.startswith("recall:")
+    name = default_certificate(run.victim.model, threat)
+    if not counts or (name == "hash-vote" and not isinstance(run.victim.model, HashVote)):
+        return None  # a vote around the model would be another model
+    y = run.labels()
+    if run.metric.label is not None and not bool((y == run.metric.label).all()):
+        return None
+
+    def make() -> tuple[Any, None]:
+        try:
+            found = run_certificate(
+                build_certificate(name), run.victim.model, run.dataset, replace(threat, constraints=None), seed=run.seed
+            )
+        except GRBError as error:
+            run.say(f"no certificate: {error}")
+            return None, None
+        if not found.own_model:
+            return None, None
+        values = found.curve(budgets)
+        return [{"budget": budget, "value": values[budget], "certificate": name} for budget in budgets], None
+
+    parts = run.key(step="certificate", name=name, threat=jsonable(threat.to_dict()), budgets=list(budgets))
+    certified: list[dict[str, Any]] | None = run.cache.step(parts, make)[0]
+    return certified
 
 
 def _random(found: Mapping[str, Any] | None) -> float | None:

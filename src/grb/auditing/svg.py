@@ -11,7 +11,13 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 44
 
 
 def budget_curve(
-    points: Sequence[Mapping[str, Any]], *, metric: str, unit: str, below: float, mlp: float | None
+    points: Sequence[Mapping[str, Any]],
+    *,
+    metric: str,
+    unit: str,
+    below: float,
+    mlp: float | None,
+    certified: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The curve with its band of uncertainty, the threshold, and what a model without edges reaches.
 
@@ -21,6 +27,7 @@ def budget_curve(
         unit: Name of the horizontal axis.
         below: The threshold.
         mlp: Value of the baseline, if there is one.
+        certified: Lower bounds with ``budget`` and ``value``, if there are any.
     """
     largest = max((point["budget"] for point in points), default=1) or 1
 
@@ -59,6 +66,13 @@ def budget_curve(
     parts.append(
         f'<text class="note" x="{WIDTH - RIGHT}" y="{y(below) - 5}" text-anchor="end">broken below {below:.2f}</text>'
     )
+    if certified:
+        line = " ".join(f"{x(point['budget'])},{y(point['value'])}" for point in certified)
+        parts.append(f'<polyline class="certified" points="{line}"/>')
+        last = certified[-1]
+        parts.append(
+            f'<text class="note" x="{LEFT + 4}" y="{y(last["value"]) + 14}">certified {last["value"]:.2f}</text>'
+        )
     if mlp is not None:
         parts.append(f'<line class="mlp" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(mlp)}" y2="{y(mlp)}"/>')
         parts.append(f'<text class="note" x="{LEFT + 4}" y="{y(mlp) - 5}">without edges {mlp:.2f}</text>')

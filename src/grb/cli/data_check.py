@@ -257,7 +257,8 @@ def _limits(dataset: Dataset) -> dict[str, Any] | None:
     if dataset.task == "node" and dataset.graph.ptr is not None:
         return None  # nodes of several graphs: no attack is for them yet
     modes = [mode for mode, ids in dataset.split.test.items() if len(ids)]
-    return {mode: asdict(default_threat(None, dataset, mode)) for mode in modes}
+    limits = {mode: default_threat(None, dataset, mode).to_dict() for mode in modes}
+    return {mode: {key: value for key, value in own.items() if key != "kind"} for mode, own in limits.items()}
 
 
 def shorten_hash(value: Any) -> Any:

@@ -60,14 +60,14 @@ class FeatureScale:
             raise DataError("features hold NaN or infinite values, but a normalisation needs finite ones")
         if chosen == "linear":
             low, high = float(x.min()), float(x.max())
-            return cls(chosen, (low + high) / 2, (high - low) / 2 or 1.0)
+            return cls(chosen, (low + high) / 2, _spread((high - low) / 2))
         wide = x.double()
         if chosen == "standardise":
             spread = wide.std(dim=0, correction=0)
             # a deviation that is rounding alone would blow the rounding up
             flat = spread <= (1e-7 * wide.abs().amax(dim=0)).clamp(min=torch.finfo(torch.float32).tiny)
             return cls(chosen, wide.mean(dim=0).to(x.dtype), torch.where(flat, 1.0, spread).to(x.dtype))
-        return cls(chosen, float(wide.mean()), float(wide.std(correction=0)) or 1.0)
+        return cls(chosen, float(wide.mean()), _spread(float(wide.std(correction=0))))
 
     def apply(self, x: Tensor) -> Tensor:
         """Scaled features."""
@@ -87,3 +87,8 @@ class FeatureScale:
             z = z.clamp(-edge, edge)
             z = torch.tan(z * (math.pi / 2)) if self.kind == "arctan" else torch.atanh(z)
         return z * self.spread + self.centre
+
+
+def _spread(value: float) -> float:
+    """A divisor that float32 can divide by; one where features are constant, or as good as that."""
+    return value if value > torch.finfo(torch.float32).tiny else 1.0

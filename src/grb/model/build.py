@@ -107,10 +107,10 @@ def build(chosen: Settings, in_features: int, out_features: int, generator: torc
         if not unknown:
             raise DataError(f"model '{chosen.model}' does not take these parameters: {error}") from None
         near = nearest(unknown[0], [*accepted, *TRAINING])
-        hint = f" did you mean '{near}'?" if near else ""
+        hint = f"did you mean '{near}'? It takes" if near else "it takes"
         own = [key for key in accepted if key not in ("in_features", "out_features")]
         raise DataError(
-            f"model '{chosen.model}' does not take '{unknown[0]}';{hint} It takes {', '.join([*TRAINING, *own])}"
+            f"model '{chosen.model}' does not take '{unknown[0]}'; {hint} {', '.join([*own, *TRAINING])}"
         ) from None
     return model
 

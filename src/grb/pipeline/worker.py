@@ -169,7 +169,12 @@ class Worker:
                 **settings.params,
             },
         }
-        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
+        meta: dict[str, Any] = {
+            "dataset": dataset.name,
+            "fingerprint": job.data.fingerprint,
+            "seed": job.seed,
+            **_split(job),
+        }
         how: dict[str, Any] = {}
         if (
             not isinstance(model, GraphModel) and name.has_import_path

@@ -185,14 +185,15 @@ def _rebuild(path: Path, spec: dict[str, Any], shapes: Mapping[str, list[int]]) 
     _check_sizes(path, spec["params"], most=sum(math.prod(shape) for shape in shapes.values()))
     try:
         with torch.device("meta"):
-            model: GraphModel = maker(**spec["params"])
-        if not isinstance(model, GraphModel):  # buffers of others that are not stored must hold their values
-            model = maker(**spec["params"])
-            model = model if hasattr(model, "prepare") else wrap(model)
+            made: Any = maker(**spec["params"])
+        if not isinstance(made, GraphModel):  # buffers of others that are not stored must hold their values
+            made = maker(**spec["params"])
+            made = made if hasattr(made, "prepare") else wrap(made)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{path} has parameters that model '{spec['model']}' does not take ({str(error)[:100]})"
         ) from None
+    model: GraphModel = made
     _check_shapes(path, shapes, {name: list(tensor.shape) for name, tensor in model.state_dict().items()})
     return model
 
