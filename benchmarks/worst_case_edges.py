@@ -1,4 +1,4 @@
-"""What does the standard ensemble leave of a GCN and of seven defenses, beside the published envelope of adaptive attacks?
+"""What does the standard ensemble leave of a GCN and of six defenses, beside the published envelope of adaptive attacks?
 
     GRB_DATA=... python benchmarks/worst_case_edges.py [cora citeseer] [--splits 1] [--quick] [--victims gcn ...] [--table]
 

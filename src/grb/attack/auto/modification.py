@@ -1,9 +1,9 @@
 """Members of the standard ensemble for changed edges, the strongest first.
 
-Measured on Cora, Citeseer and grb-cora (``benchmarks/worst_case_edges.py``): exact outcomes of flips that gradients propose,
-mutations propose, or both, leave least for any model whose flips can be evaluated locally. Greedy gradients with the masked
-cross-entropy and with the margin are the cheapest, and win on models that need a whole pass for every outcome. PR-BCD looks at
-weights between 0 and 1 and wins where single flips do nothing. Random search and the attacks without a model never won.
+Measured on Cora and Citeseer (``benchmarks/worst_case_edges.py``): exact outcomes of flips that gradients or mutations propose
+leave least for GCN, Jaccard, R-GCN and GNNGuard, the low-rank collapse for GCN-SVD. Greedy gradients cost least. PR-BCD
+has not won there; it stays as the one member that moves many flips at once. Random search left far more on GCN and R-GCN at
+the same cost and is no member.
 """
 
 from __future__ import annotations
