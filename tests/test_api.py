@@ -175,7 +175,7 @@ def test_names_in_place_of_values_are_refused_with_advice() -> None:
 
 def test_an_unknown_kind_of_knowledge_is_refused() -> None:
     model = grb.train("gcn", grb.load_dataset("synth-tiny"), **SMALL)
-    with pytest.raises(DataError, match="knowledge is 'black-box', but 'white-box' or 'transfer' is needed"):
+    with pytest.raises(DataError, match="knowledge is 'black-box', but 'white-box', 'transfer' or 'query' is needed"):
         grb.run_attack("rnd", model, grb.load_dataset("synth-tiny"), knowledge="black-box")  # type: ignore[arg-type]
 
 

@@ -16,7 +16,7 @@ import yaml
 from docs.tools import api_pages, cli_pages, docstrings, readme
 
 from grb.auditing import report
-from grb.evaluator import board, measurement
+from grb.evaluator import board, certified, measurement
 from grb.graph import edit
 from grb.pipeline import job, record, study
 from grb.pipeline.recipe import Recipe
@@ -138,6 +138,7 @@ FORMATS = {
     "store": record,
     "job": job,
     "measurement": measurement,
+    "certificate": certified,
     "study": study,
     "boards": board,
     "report": report,
