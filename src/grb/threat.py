@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -48,6 +48,14 @@ class _Limits:
         if self.answers not in get_args(Answers):
             raise DataError(f"answers is {self.answers!r}, but 'scores' or 'labels' is needed")
 
+    def __repr__(self) -> str:
+        """The limits that were given, and those that are never absent."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        always = {each.name for each in fields(self) if each.default is MISSING}  # type: ignore[arg-type]
+        usual = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
+        shown = (f"{name}={value!r}" for name, value in given.items() if name in always or value != usual[name])
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, read back by :func:`threat_from_dict`: a new limit without effect changes no record."""
         values: dict[str, Any] = {"kind": type(self).__name__.lower()}
@@ -67,7 +75,7 @@ class _Limits:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Injection(_Limits):
     """Append nodes with edges and features of the attacker's choice; the original graph stays as it is.
 
@@ -86,9 +94,9 @@ class Injection(_Limits):
     nodes: int
     edges_per_node: int
     feature_range: tuple[float, float]
+    constraints: Constraints | None = None
     queries: int | None = None
     answers: Answers = "scores"
-    constraints: Constraints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._check_queries()
@@ -178,7 +186,7 @@ class Injection(_Limits):
 Change = Literal["add", "drop"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Modification(_Limits):
     """Change edges among the original nodes and, if allowed, features of some of them.
 
@@ -206,9 +214,9 @@ class Modification(_Limits):
     feature_range: tuple[float, float] | None = None
     allow_isolate: bool = True
     per_target: PerTarget | None = None
+    constraints: Constraints | None = None
     queries: int | None = None
     answers: Answers = "scores"
-    constraints: Constraints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._check_queries()

@@ -28,8 +28,8 @@ def test_the_papers_names_of_steps_are_accepted(maker: Any) -> None:
 
 def test_a_step_has_the_papers_name_too() -> None:
     assert FGSM(epsilon=0.5) == FGSM(step_size=0.5) == build_attack("fgsm", "none", epsilon=0.5)
-    with pytest.raises(TypeError, match="epsilon"):
-        PRBCD(epsilon=0.5)
+    with pytest.raises(TypeError, match="radius"):
+        PRBCD(radius=0.5)
 
 
 class Raising:

@@ -282,7 +282,8 @@ def test_every_step_is_recorded(option: tuple[str, dict[str, Any]]) -> None:
     context = plain()
     lent = AttackContext(context.view, context.threat, context.model, "white-box", seen.append)
     result = run_attack(make(option), lent, seed=5)
-    assert result.steps == tuple(seen) and result.knowledge == "white-box" and result.seed == 5
+    knowledge = "none" if option[0] in MODEL_FREE else "white-box"
+    assert result.steps == tuple(seen) and result.knowledge == knowledge and result.seed == 5
     assert bool(seen) == (option[0] in (*BY_GRADIENT, *BY_OUTPUTS, *FEATURES_ONLY))
     assert all(0 <= step.accuracy <= 1 and np.isfinite(step.loss) for step in seen)
 

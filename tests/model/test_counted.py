@@ -106,7 +106,8 @@ def test_an_attack_on_a_module_that_counts_is_as_strong_as_on_one_that_sums(data
     sums.load_state_dict(counts.state_dict())
     limits = Modification(edge_ratio=0.1)
     one, other = (grb.run_attack("prbcd", wrap(module), dataset, threat=limits, n_epoch=5) for module in (counts, sums))
-    assert one.edit.add.tolist() == other.edit.add.tolist() and one.edit.drop.tolist() == other.edit.drop.tolist()
+    left = [grb.evaluate(wrap(counts), dataset, each)["full"] for each in (None, one, other)]
+    assert abs(left[1] - left[2]) < 0.05 and max(left[1:]) < left[0]
 
 
 def test_gradients_through_the_weights_match_finite_differences() -> None:

@@ -69,7 +69,7 @@ def test_the_papers_call_needs_all_limits(missing: str) -> None:
         FGSM(**{**LIMITS, missing: None}).attack(victim("gcn", 3), ADJ, GRAPH.x, MASK)
 
 
-@pytest.mark.parametrize("mask", [torch.ones(14, dtype=torch.bool), torch.arange(15), torch.ones(15, 1) > 0])
+@pytest.mark.parametrize("mask", [torch.ones(14, dtype=torch.bool), torch.ones(15, 1) > 0])
 def test_a_mask_that_does_not_fit_is_refused(mask: torch.Tensor) -> None:
     with pytest.raises(DataError, match="15 booleans are needed"):
         make(FGSM).attack(victim("gcn", 3), ADJ, GRAPH.x, mask)

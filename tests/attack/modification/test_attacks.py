@@ -373,7 +373,7 @@ def test_the_paper_era_call_gives_arrays_back() -> None:
     with pytest.raises(DataError, match="needs n_edge_mod"):
         DICE().attack(model, dataset.adj, dataset.features, dataset.test_mask)
     with pytest.raises(DataError, match="target_mask has shape"):
-        RND(n_edge_mod=1).attack(None, dataset.adj, dataset.features, dataset.index_test)
+        RND(n_edge_mod=1).attack(None, dataset.adj, dataset.features, dataset.test_mask[:-1])
 
 
 @pytest.mark.parametrize("name", ["dice", "fga", "flip", "nea", "stack", "prbcd"])
