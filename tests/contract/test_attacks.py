@@ -22,7 +22,6 @@ from grb.attack import Attack, AttackContext, AttackResult, Step, run_attack
 from grb.attack.base import AttackError
 from grb.catalogue import entries, resolve
 from grb.dataset import Dataset
-from grb.catalogue import resolve
 from grb.errors import BudgetError, DataError
 from grb.evaluator.measurement import ENSEMBLES
 from grb.graph import Graph, GraphEdit
