@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import grb
 from attack.contexts import random_graph, victim, view_of
 from grb.attack import AttackContext, run_attack
 from grb.attack.base import AttackError
@@ -278,3 +279,12 @@ def test_search_finds_what_enumeration_finds() -> None:
         there = bool(GRAPH.adj.has(pair))
         every.append(margin_after(GraphEdit(n=12, **{"drop" if there else "add": pair})))
     assert margin_after(edit) == pytest.approx(min(every), abs=1e-6)
+
+
+def test_graphs_of_a_collection_share_the_queries() -> None:
+    dataset = grb.load_dataset("synth-graphs")
+    model = grb.train("gin-pool", dataset, epochs=1)
+    for queries in (5, 45):
+        threat = Modification(edge_ratio=0.05, queries=queries)
+        result = grb.run_attack("random-search", model, dataset, threat=threat, knowledge="query")
+        assert result.queries is not None and result.queries <= queries

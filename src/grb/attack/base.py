@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
@@ -355,7 +355,8 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
     For every graph all its nodes are targets, and the model gives each of them the logits of the graph
     (:class:`~grb.model.pooled.GraphLevel`), so that every attack on nodes runs as it is: the mean loss of the targets is the
     loss of the graph. A graph's randomness depends on the seed and on its position in the collection, not on which other
-    graphs are attacked. The edit of the collection is checked once more as a whole.
+    graphs are attacked. The edit of the collection is checked once more as a whole. Queries are for the whole collection and
+    shared out evenly among the target graphs, the first ones getting what is left over.
     """
     graph = context.graph
     targets = check_ids(context.targets, graph.num_graphs, "the list of target graphs")
@@ -367,15 +368,17 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
     start, start_cpu = time.perf_counter(), time.process_time()
     done: dict[int, AttackResult] = {}
     aims = None if context.true_labels is None else dict(zip(targets.tolist(), context.true_labels, strict=True))
-    for number in targets.tolist():
+    for place, number in enumerate(targets.tolist()):
         own = get_example(typed, number)
         none = torch.empty(0, dtype=torch.int64)
         nodes = torch.arange(own.n)
         view = View(own, none, none, nodes, nodes, context.view.num_classes, inductive=False)
         true = None if aims is None else aims[number].repeat(own.n)
-        one = AttackContext(
-            view, context.threat.for_graph(own), model, context.knowledge, context.on_step, true_labels=true
-        )
+        limits = context.threat.for_graph(own)
+        if limits.queries is not None:
+            each, more = divmod(limits.queries, len(targets))
+            limits = replace(limits, queries=each + (place < more))
+        one = AttackContext(view, limits, model, context.knowledge, context.on_step, true_labels=true)
         done[number] = run_attack(attack, one, seed=seeds[number])
     edit = batch_edits(graph, {number: result.edit for number, result in done.items()})
     return AttackResult(
