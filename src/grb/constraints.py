@@ -120,7 +120,9 @@ class Constraints:
         if not isinstance(self.connect, str) and not (
             isinstance(self.connect, tuple) and all(map(_is_count, self.connect))
         ):
-            raise DataError(f"connect is {str(self.connect)[:60]}, but 'everybody', 'targets' or ids of nodes are needed")
+            raise DataError(
+                f"connect is {str(self.connect)[:60]}, but 'everybody', 'targets' or ids of nodes are needed"
+            )
 
     @property
     def columns(self) -> list[int]:

@@ -50,7 +50,9 @@ class _Limits:
             raise DataError(f"answers is {self.answers!r}, but 'scores' or 'labels' is needed")
         given: Any = self.constraints
         if given is not None and not isinstance(given, Constraints):
-            raise DataError(f"constraints are a {type(given).__name__}, but names of constraints with their values are needed")
+            raise DataError(
+                f"constraints are a {type(given).__name__}, but names of constraints with their values are needed"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, read back by :func:`threat_from_dict`: a new limit without effect changes no record."""

@@ -164,7 +164,9 @@ def test_an_attack_that_may_ask_gets_no_model() -> None:
     def nosy(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         assert context.model is None and context.oracle is not None
         held = [getattr(context.oracle, name) for name in dir(context.oracle)]
-        held += [cell.cell_contents for cell in (context.on_step.__closure__ or ()) + (context.on_trial.__closure__ or ())]
+        held += [
+            cell.cell_contents for cell in (context.on_step.__closure__ or ()) + (context.on_trial.__closure__ or ())
+        ]
         assert not any(isinstance(value, torch.nn.Module | AttackContext) for value in held)
         context.oracle()
         return GraphEdit(n=context.graph.n)

@@ -10,12 +10,12 @@ import torch
 
 import grb
 from grb.catalogue import entries
-from grb.certificate import NotCertifiable, build_certificate, default_certificate, run_certificate
-from grb.certificate import locality
+from grb.certificate import NotCertifiable, build_certificate, default_certificate, locality, run_certificate
 from grb.certificate.by_construction import check_senders, check_unmoved, random_injection
 from grb.certificate.confidence import bounds_of, lower_bound
 from grb.certificate.locality import local_stages, reach_of
 from grb.dataset import load_dataset
+from grb.defense.gcnsvd import GCNSVD
 from grb.errors import DataError
 from grb.graph import CSR
 from grb.model.base import EvaluationView, GraphModel, Rows, observing, predict
@@ -122,7 +122,9 @@ class Liar(Known):
 
 def hooked():
     model = Known(trained("gcn"))
-    model.register_forward_hook(lambda module, args, logits: logits.roll(1, 0) if len(logits) > tiny().graph.n else logits)
+    model.register_forward_hook(
+        lambda module, args, logits: logits.roll(1, 0) if len(logits) > tiny().graph.n else logits
+    )
     return model
 
 
@@ -176,6 +178,21 @@ def test_a_feature_range_wider_than_float32_is_tried_to_its_ends():
     threat = Injection(2, 3, (-3e38, 3e38))
     found = grb.certify(trained("gcn+known"), tiny(), threat=threat)
     assert found.certified_accuracy == found.clean_accuracy
+
+
+@pytest.mark.parametrize(
+    ("name", "threat", "more"),
+    [
+        ("hash-vote", injection(), {"collective": False}),
+        ("bi-smoothing", injection(), {"collective": False, "samples": 9}),
+        ("interception", Modification(edges=0, feature_nodes=1, feature_range=(0.0, 1.0)), {"samples": 9}),
+    ],
+)
+def test_an_operator_in_which_all_nodes_meet_has_no_certificate_about_nodes(name, threat, more):
+    """One injected node changed certified votes of a low-rank operator: it is in the factors of every group that it hears."""
+    model = GCNSVD(tiny().graph.num_features, tiny().num_classes, [16], rank=3).eval()
+    with pytest.raises(NotCertifiable, match="in which all nodes meet"):
+        run_certificate(build_certificate(name, **more), model, tiny(), threat)
 
 
 def test_an_mlp_survives_everything_about_edges():

@@ -113,7 +113,9 @@ def test_arrays_that_an_edit_does_not_have_are_refused() -> None:
         check_edit("an edit", npz_bytes({**arrays, "meta": meta, "more": meta}), Injection(0, 0, (0, 1)).to_dict(), {})
 
 
-PRICED = Constraints(node_cost=1.0, edge_cost=0.5, cost=4.0, ranges=((0, 0.0, 0.5),), choices=((1, 0.0, 0.1),), connect=(0, 1))
+PRICED = Constraints(
+    node_cost=1.0, edge_cost=0.5, cost=4.0, ranges=((0, 0.0, 0.5),), choices=((1, 0.0, 0.1),), connect=(0, 1)
+)
 
 
 @given(edits())

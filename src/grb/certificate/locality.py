@@ -100,6 +100,13 @@ def operators(model: nn.Module, op: Any) -> list[CSR]:
     return [ops[number] for number in used]
 
 
+def check_along_edges(model: nn.Module) -> None:
+    """Refuse a model whose operators join nodes without an edge: low-rank ones, and powers; tried out on a path."""
+    for op in operators(model, prepare(model, _path(6))):
+        if bool(((op.pattern.row_ids.long() - op.pattern.indices.long()).abs() > 1).any()):
+            raise NotCertifiable(f"'{title_of(model)}' has an operator that joins nodes without an edge between them")
+
+
 def reach_of(model: nn.Module) -> int:
     """Hops over which an edge of a graph can change a prediction.
 
@@ -109,6 +116,7 @@ def reach_of(model: nn.Module) -> int:
     steps = sum(not isinstance(stage, Rows) for stage in local_stages(model))
     if not steps:
         return 0
+    check_along_edges(model)
     short, long = (operators(model, prepare(model, _path(n))) for n in (3, 4))
     for a, b in zip(short, long, strict=True):
         if not all(torch.equal(left, right) for left, right in zip(_row(a, 1), _row(b, 1), strict=True)):

@@ -145,7 +145,11 @@ def _check_constraints(
     cost, fixed = said.get("cost"), len(arrays["new_x"]) * constraints.node_cost
     fixed += (arrays["add"].shape[1] + arrays["drop"].shape[1]) * constraints.edge_cost
     most = fixed + arrays["set_x"].size * constraints.feature_cost  # which features differ, only the graph tells
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not fixed * (1 - 1e-9) <= cost <= most * (1 + 1e-9):
+    if (
+        isinstance(cost, bool)
+        or not isinstance(cost, int | float)
+        or not fixed * (1 - 1e-9) <= cost <= most * (1 + 1e-9)
+    ):
         yield f"its cost is {short(cost)}, but its edit costs {fixed:g}{'' if most == fixed else f' to {most:g}'}"
     elif "graphs" not in said and cost > constraints.cost * (1 + 1e-9):  # in a collection every graph has the limit
         yield f"its edit costs {cost:g}, but its threat model allows {constraints.cost:g}"
