@@ -25,12 +25,12 @@ EVERYBODY, TARGETS = "everybody", "targets"
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0
 
 
 def _are_numbers(values: Any) -> bool:
     return isinstance(values, tuple) and all(
-        isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) for value in values
+        not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value) for value in values
     )
 
 
@@ -117,12 +117,9 @@ class Constraints:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
                 raise DataError(f"{name} is {value!r}, but a number is needed")
-        if not isinstance(self.connect, str) and not (
-            isinstance(self.connect, tuple) and all(map(_is_count, self.connect))
-        ):
-            raise DataError(
-                f"connect is {str(self.connect)[:60]}, but 'everybody', 'targets' or ids of nodes are needed"
-            )
+        connect: Any = self.connect
+        if not isinstance(connect, str) and not (isinstance(connect, tuple) and all(map(_is_count, connect))):
+            raise DataError(f"connect is {str(connect)[:60]}, but 'everybody', 'targets' or ids of nodes are needed")
 
     @property
     def columns(self) -> list[int]:

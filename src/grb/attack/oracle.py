@@ -51,6 +51,7 @@ class QueryOracle:
     """
 
     __slots__ = ("_parts",)
+    _parts: _Parts
 
     def __init__(self, model: nn.Module, graph: Graph, threat: Threat, targets: Tensor | None = None) -> None:
         object.__setattr__(self, "_parts", _answering(model, graph, deepcopy(threat), targets))
