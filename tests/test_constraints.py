@@ -80,7 +80,7 @@ def test_each_constraint_is_enforced(column: int, value: float) -> None:
     dataset = accounts()
     constraints = limits(dataset)
     row = constraints.project_rows(torch.zeros(1, 7), dataset.graph)
-    threat = Injection(5, 5, (-100.0, 100.0), constraints)
+    threat = Injection(5, 5, (-100.0, 100.0), constraints=constraints)
     threat.check(dataset.graph, GraphEdit(n=60, new_x=row), dataset.index_test)
     row[0, column] = value
     with pytest.raises(BudgetError, match=f"feature {column} of"):
@@ -110,7 +110,7 @@ def test_injections_keep_to_the_constraints(attack: str) -> None:
     dataset = accounts("standardise")
     model = grb.train("gcn", dataset, epochs=20, hidden_features=[8])
     constraints = limits(dataset, connect="targets", max_degree=12, node_cost=1.0, edge_cost=0.5, cost=8.0)
-    threat = Injection(4, 4, dataset.feature_range, constraints)
+    threat = Injection(4, 4, dataset.feature_range, constraints=constraints)
     more = {} if attack in ("rnd", "auto") else {"iterations": 5}
     result = grb.run_attack(attack, model, dataset, threat=threat, **more)
     assert result.budget["cost"] <= 8.0
@@ -132,7 +132,7 @@ def test_modifications_keep_to_the_constraints(attack: str) -> None:
 
 def test_they_survive_json_and_leave_other_records_alone() -> None:
     dataset = accounts()
-    threat = Injection(4, 4, (0.0, 1.0), limits(dataset, connect=[30, 31], cost=3.0, node_cost=1.0))
+    threat = Injection(4, 4, (0.0, 1.0), constraints=limits(dataset, connect=[30, 31], cost=3.0, node_cost=1.0))
     assert threat_from_dict(threat.to_dict()) == threat
     assert "constraints" not in Injection(4, 4, (0.0, 1.0)).to_dict()
     assert threat_within(threat, Injection(4, 4, (0.0, 1.0)))
@@ -144,7 +144,7 @@ def test_they_survive_json_and_leave_other_records_alone() -> None:
 def test_an_audit_says_what_an_attacker_may_do() -> None:
     dataset = accounts("standardise")
     model = grb.train("gcn", dataset, epochs=20, hidden_features=[8])
-    threat = Injection(4, 4, dataset.feature_range, limits(dataset, connect="class=1"))
+    threat = Injection(4, 4, dataset.feature_range, constraints=limits(dataset, connect="class=1"))
     options = {"effort": "quick", "scenarios": ["injection"], "corrupt": False, "surrogates": ()}
     report = grb.audit(model, dataset, threats={"injection": threat}, budgets={"injection": [2, 4]}, **options)
     (said,) = report.values["threat_model"]["capability"]
@@ -167,3 +167,74 @@ def test_what_is_wrong_is_said() -> None:
         Constraints(connect="friends")
     with pytest.raises(DataError, match="cost is nan"):
         Constraints(cost=float("nan"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_degree": "5"},
+        {"max_degree": 2.5},
+        {"max_degree": True},
+        {"connect": [1.5]},
+        {"connect": ["a"]},
+        {"connect": None},
+        {"connect": [-1]},
+        {"fixed": "01"},
+        {"fixed": [0.5]},
+        {"fixed": [-1]},
+        {"fixed": 5},
+        {"ranges": [[0, 1]]},
+        {"ranges": [["0", 0, 1]]},
+        {"ranges": [[-1, 0, 1]]},
+        {"ranges": [[0, 0, float("nan")]]},
+        {"grids": [[0, 0, "1"]]},
+        {"choices": [[0]]},
+        {"choices": [[0, float("nan")]]},
+        {"choices": [[1.7, 0, 1]]},
+        {"groups": [[[], [], []]]},
+        {"groups": [[[0, 1], [0], [1]]]},
+        {"groups": [[[0, 1], [0, 0], [0, 0]]]},
+        {"groups": [[[0, 0], [0, 0], [1, 1]]]},
+        {"cost": "3"},
+        {"edge_cost": float("inf")},
+        {"feature_cost": True},
+        [],
+        "x",
+        0,
+        False,
+    ],
+    ids=str,
+)
+def test_constraints_of_another_type_are_refused_when_they_are_read(wrong) -> None:
+    values = {"kind": "injection", "nodes": 1, "edges_per_node": 2, "feature_range": [0, 1], "constraints": wrong}
+    with pytest.raises(DataError):
+        threat_from_dict(values)
+
+
+def test_a_grid_that_float32_cannot_hold_lets_nothing_through() -> None:
+    """Its projection is NaN, and no difference to NaN may pass a comparison."""
+    dataset = accounts()
+    threat = Injection(1, 1, (0.0, 1.0), constraints=Constraints(grids=((0, 0.0, 1e-300),)))
+    with pytest.raises(BudgetError, match="feature 0 of injected row 0"):
+        threat.check(dataset.graph, GraphEdit(60, new_x=torch.full((1, 7), 0.37)))
+
+
+def test_columns_and_targets_that_nobody_knows_are_refused() -> None:
+    graph = accounts().graph
+    edit = GraphEdit(60, torch.tensor([[0], [60]]), new_x=torch.zeros(1, 7))
+    with pytest.raises(DataError, match="column 9, but the graph has 7"):
+        Injection(1, 1, (0.0, 1.0), constraints=Constraints(fixed=(9,))).check(graph, edit)
+    with pytest.raises(DataError, match="nobody says which nodes these are"):
+        Injection(1, 1, (0.0, 1.0), constraints=Constraints(connect="targets")).check(graph, edit)
+
+
+@pytest.mark.parametrize("wrong", ["no", "false", 1, None])
+def test_whether_nodes_may_be_isolated_is_no_text(wrong) -> None:
+    with pytest.raises(DataError, match="allow_isolate is"):
+        threat_from_dict({"kind": "modification", "edges": 1, "allow_isolate": wrong})
+
+
+@pytest.mark.parametrize("wrong", [[1e308, 2], [1, 10**30], [float("nan"), 1]])
+def test_limits_of_targets_that_no_number_holds_are_refused(wrong) -> None:
+    with pytest.raises(DataError, match="per_target is"):
+        Modification(per_target=tuple(wrong))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grb.catalogue import canonical, entries, is_third_party, preset
+from grb.catalogue import canonical, entries, is_third_party, preset, resolve
 from grb.errors import DataError, GRBError, UnknownName
 from grb.names import ADVERSARIAL, SUFFIXES, ModelName, perturbation_parts
 
@@ -171,3 +171,11 @@ def test_third_party_code_is_found_in_every_part_of_a_name() -> None:
     assert is_third_party("perturbation", "grb.perturb.edges:NoEdges+my_package:change")
     assert is_third_party("model", f"{THIRD_PARTY}+unknown")
     assert not is_third_party("model", "no-such-model")
+
+
+def test_a_module_is_not_imported_for_something_that_it_cannot_have(tmp_path, monkeypatch):
+    (tmp_path / "grb_is_not_to_run_this.py").write_text("raise SystemExit('it was run')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("grb_is_not_to_run_this:1", "grb_is_not_to_run_this:", "grb_is_not_to_run_this:a.b"):
+        with pytest.raises(DataError, match="a name behind the colon is needed"):
+            resolve("attack", name)

@@ -100,6 +100,10 @@ def is_third_party(kind: str, name: str) -> bool:
 
 def _imported(kind: str, name: str, target: str) -> Any:
     module, _, attribute = target.partition(":")
+    if not attribute.isidentifier():  # before the module is imported, which runs it
+        raise DataError(
+            f"{kind} '{name}' points to '{attribute}', but a name behind the colon is needed, as in package:Class"
+        )
     try:
         with redirect_stdout(sys.stderr):  # whatever a module says is not our output
             return getattr(importlib.import_module(module), attribute)

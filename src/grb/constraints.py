@@ -7,8 +7,9 @@ Values of features are those that models see, after any normalisation;
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from grb.errors import BudgetError, DataError, UnknownName
@@ -21,6 +22,40 @@ if TYPE_CHECKING:
 # features are float32, and so is what a projection gives
 SLACK = 1e-5
 EVERYBODY, TARGETS = "everybody", "targets"
+
+
+def _is_count(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, tuple) and all(
+        not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value) for value in values
+    )
+
+
+def _is_column(row: Any, length: int) -> bool:
+    """Whether a row is a column and numbers of it, so many or, if 0, one or more."""
+    if not _are_numbers(row) or not row or row[0] != int(row[0]) or row[0] < 0:
+        return False
+    return len(row) == length if length else len(row) > 1
+
+
+def _is_group(row: Any) -> bool:
+    if not isinstance(row, tuple) or len(row) != 3 or not all(map(_are_numbers, row)):
+        return False
+    columns, off, on = row
+    same = len(columns) == len(off) == len(on) > 0 and len(set(columns)) == len(columns)
+    return same and all(map(_is_count, columns)) and all(a != b for a, b in zip(off, on, strict=True))
+
+
+_SHAPES: dict[str, Callable[[Any], bool]] = {
+    "ranges": lambda row: _is_column(row, 3) and _is_count(row[0]),
+    "fixed": _is_count,
+    "grids": lambda row: _is_column(row, 3) and _is_count(row[0]),
+    "choices": lambda row: _is_column(row, 0),
+    "groups": _is_group,
+}
 
 
 @dataclass(frozen=True)
@@ -54,6 +89,7 @@ class Constraints:
     cost: float | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name in ("node_cost", "edge_cost", "feature_cost", "cost", "max_degree"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
@@ -68,6 +104,28 @@ class Constraints:
                 raise DataError(f"the grid of column {column} is {offset} + k * {step}, but a positive step is needed")
         if isinstance(self.connect, str) and self.connect not in (EVERYBODY, TARGETS):
             raise DataError(f"connect is '{self.connect}', but 'everybody', 'targets' or ids of nodes are needed")
+
+    def _check_types(self) -> None:
+        """Refuse what a file may hold in place of columns, ids and numbers: a check that meets it would break, or pass."""
+        for name, fit in _SHAPES.items():
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(map(fit, value)):
+                raise DataError(f"{name} is {str(value)[:60]}, which is not what the constraint of this name takes")
+        if self.max_degree is not None and not _is_count(self.max_degree):
+            raise DataError(f"max_degree is {self.max_degree!r}, but a whole number is needed")
+        for name in ("node_cost", "edge_cost", "feature_cost", "cost"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise DataError(f"{name} is {value!r}, but a number is needed")
+        connect: Any = self.connect
+        if not isinstance(connect, str) and not (isinstance(connect, tuple) and all(map(_is_count, connect))):
+            raise DataError(f"connect is {str(connect)[:60]}, but 'everybody', 'targets' or ids of nodes are needed")
+
+    @property
+    def columns(self) -> list[int]:
+        """All columns that are named, with repetitions."""
+        named = [int(row[0]) for row in (*self.ranges, *self.grids, *self.choices)]
+        return [*named, *self.fixed, *(column for row in self.groups for column in row[0])]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is at its default is left out."""
@@ -92,7 +150,7 @@ class Constraints:
         for name in values:
             if name not in known:
                 raise UnknownName("constraint", str(name), known, advice=f"Allowed: {', '.join(known)}.")
-        return cls(**{name: frozen(value) for name, value in values.items()})
+        return cls(**{str(name): frozen(value) for name, value in values.items()})
 
     def __str__(self) -> str:
         said = []
@@ -115,10 +173,14 @@ class Constraints:
         """Refuse an edit that breaks a constraint; otherwise return what it costs."""
         import torch
 
-        known = torch.arange(graph.n) if self.connect == EVERYBODY else self.allowed(graph, targets)
+        beyond = [column for column in self.columns if column >= graph.num_features]
+        if beyond:
+            raise DataError(f"the constraints name column {beyond[0]}, but the graph has {graph.num_features} features")
         ends = edit.add[edit.add < graph.n]
         if len(ends) and self.connect != EVERYBODY:
-            outside = ends[~torch.isin(ends, known)]
+            if self.connect == TARGETS and targets is None:
+                raise DataError("the constraints connect=targets, but nobody says which nodes these are; give targets")
+            outside = ends[~torch.isin(ends, self.allowed(graph, targets))]
             if len(outside):
                 raise BudgetError(
                     f"node {int(outside[0])} gets a new edge, but the constraints connect={self._connect()}"
@@ -175,7 +237,7 @@ class Constraints:
     def _check_rows(self, rows: Tensor, what: str) -> None:
         off = (rows - self.project_rows(rows, None)).abs()
         scale = rows.abs().clamp(min=1.0)
-        bad = (off > SLACK * scale).nonzero()
+        bad = (~(off <= SLACK * scale)).nonzero()  # negated, because a difference of NaN is none that may be forgiven
         if len(bad):
             row, column = bad[0].tolist()
             raise BudgetError(

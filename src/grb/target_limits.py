@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from grb.errors import BudgetError, DataError
@@ -12,6 +11,8 @@ if TYPE_CHECKING:  # a board shows threat models without torch
 
     from grb.graph import Graph, GraphEdit
 
+# largest factor and number of flips
+MOST = 2**31
 # flips per target: a number k, or (f, k) for f times the target's degree, rounded down, plus k
 PerTarget = int | tuple[float, int]
 
@@ -25,7 +26,8 @@ def parsed_per_target(value: Any) -> PerTarget:
     parts = (0.0, value) if isinstance(value, int) else value
     try:
         factor, flips = parts
-        good = math.isfinite(factor) and factor >= 0 and flips == int(flips) >= 0
+        # beyond that a limit is none, and does not fit into 64 bits with a degree
+        good = 0 <= factor <= MOST and flips == int(flips) and 0 <= flips <= MOST
     except (TypeError, ValueError, OverflowError):
         good = False
     if not good or isinstance(value, bool):

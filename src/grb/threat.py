@@ -40,6 +40,7 @@ class HasFeatures(Protocol):
 class _Limits:
     queries: int | None
     answers: Answers
+    constraints: Constraints | None
 
     def _check_queries(self) -> None:
         number: Any = self.queries  # a recipe may hold anything
@@ -47,6 +48,11 @@ class _Limits:
             raise DataError(f"queries is {number!r}, but must be a whole number and not negative")
         if self.answers not in get_args(Answers):
             raise DataError(f"answers is {self.answers!r}, but 'scores' or 'labels' is needed")
+        given: Any = self.constraints
+        if given is not None and not isinstance(given, Constraints):
+            raise DataError(
+                f"constraints are a {type(given).__name__}, but names of constraints with their values are needed"
+            )
 
     def __repr__(self) -> str:
         """The limits that were given, and those that are never absent."""
@@ -231,6 +237,9 @@ class Modification(_Limits):
                 raise DataError(f"{name} is {value}, but must not be negative")
         if not set(self.allow) <= {"add", "drop"} or not self.allow:
             raise DataError(f"allow is {sorted(self.allow)}, but 'add', 'drop' or both are needed")
+        isolate: Any = self.allow_isolate
+        if not isinstance(isolate, bool):  # "no" would be true
+            raise DataError(f"allow_isolate is {isolate!r}, but true or false is needed")
         if self.feature_nodes and self.feature_range is None:
             raise DataError("feature_nodes needs a feature_range, for instance the dataset's own")
         if self.feature_range is not None:
@@ -424,6 +433,8 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
         edit: An edit of the collection.
         targets: Ids of the graphs under attack; None for all.
     """
+    import torch
+
     from grb.graph import Graph, GraphEdit
     from grb.graph.batching import get_example, unbatch_edit
 
@@ -441,7 +452,7 @@ def check_each(threat: Threat, graph: Graph, edit: GraphEdit, targets: Tensor | 
             )
         own = get_example(graph, number)
         try:
-            used.append(threat.for_graph(own).check(own, part))
+            used.append(threat.for_graph(own).check(own, part, torch.arange(own.n)))
         except BudgetError as error:
             raise BudgetError(f"in graph {number} of the collection {error}") from None
     nothing = threat.check(Graph(graph.adj, graph.x), GraphEdit(n=graph.n))

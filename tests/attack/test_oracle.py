@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,8 +13,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import grb
 from attack.contexts import random_graph, victim, view_of
 from grb.attack import AttackContext, run_attack
+from grb.attack.base import AttackError
 from grb.attack.distil import Distil, EdgeDistil
 from grb.attack.injection.query_search import QuerySearch as NodeSearch
 from grb.attack.modification import EvA, RandomSearch
@@ -159,12 +163,85 @@ def test_attacks_ask_no_more_than_they_may(attack: Any, queries: int, answers: A
 def test_an_attack_that_may_ask_gets_no_model() -> None:
     def nosy(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         assert context.model is None and context.oracle is not None
-        assert not any(isinstance(value, torch.nn.Module) for value in vars(context.oracle).values())
+        held = [getattr(context.oracle, name) for name in dir(context.oracle)]
+        held += [
+            cell.cell_contents for cell in (context.on_step.__closure__ or ()) + (context.on_trial.__closure__ or ())
+        ]
+        assert not any(isinstance(value, torch.nn.Module | AttackContext) for value in held)
         context.oracle()
         return GraphEdit(n=context.graph.n)
 
     result = run_attack(nosy, context_with(Modification(edges=1, queries=2)), seed=0)
     assert result.queries == 1
+
+
+def running(attack: Any, queries: int = 2) -> Any:
+    def ask(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        attack(context.oracle)
+        return GraphEdit(n=context.graph.n)
+
+    return run_attack(ask, context_with(Modification(edges=1, queries=queries)), seed=0)
+
+
+def test_no_attribute_of_an_oracle_buys_a_question() -> None:
+    def greedy(asked: Any) -> None:
+        for name in ("_used", "_limit", "_answer", "_parts", "used", "left", "anything"):
+            with pytest.raises(AttributeError):
+                setattr(asked, name, 0)
+        for double in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+                double(asked)
+        asked(), asked()
+        with pytest.raises(QueryError):
+            asked()
+
+    assert running(greedy).queries == 2
+
+
+class Sly(GraphEdit):
+    """Allowed when it is checked, something else when it is applied."""
+
+    def applied_to(self, graph: Any) -> Any:
+        return graph.apply(GraphEdit(n=graph.n, drop=graph.adj.edges()))
+
+
+def test_a_question_is_what_was_checked() -> None:
+    asked = oracle(3)
+    assert torch.equal(asked(Sly(n=12)), asked())
+    with pytest.raises(DataError, match="a GraphEdit is needed"):
+        asked("all of them")  # type: ignore[arg-type]
+    assert asked.used == 2
+
+
+def test_a_refusal_does_not_show_the_victim() -> None:
+    try:
+        oracle(1)(GraphEdit(n=12, drop=GRAPH.adj.edges()[:, :4]))
+    except BudgetError as error:
+        frames = []
+        step = error.__traceback__
+        while step is not None:
+            frames.append(step.tb_frame)
+            step = step.tb_next
+        assert not any(value is MODEL for frame in frames[1:] for value in frame.f_locals.values())
+
+
+def test_an_oracle_is_closed_when_the_attack_is_over() -> None:
+    kept: list[Any] = []
+    running(kept.append)
+    with pytest.raises(QueryError, match="the attack is over"):
+        kept[0]()
+
+
+def test_a_victim_that_is_asked_past_the_oracle_is_noticed() -> None:
+    def past(asked: Any) -> None:
+        asked()
+        predict(MODEL, GRAPH)  # found in a frame, a closure or by the garbage collector
+
+    with pytest.raises(AttackError, match="answered 2 times, but the oracle was asked 1 times"):
+        running(past)
+    assert not MODEL._forward_hooks
+    with pytest.raises(AttackError, match="must ask the oracle alone"):
+        running(lambda asked: MODEL._forward_hooks.clear())
 
 
 def test_asking_needs_a_number_and_gradients_are_not_to_be_had() -> None:
@@ -204,3 +281,12 @@ def test_search_finds_what_enumeration_finds() -> None:
         there = bool(GRAPH.adj.has(pair))
         every.append(margin_after(GraphEdit(n=12, **{"drop" if there else "add": pair})))
     assert margin_after(edit) == pytest.approx(min(every), abs=1e-6)
+
+
+def test_graphs_of_a_collection_share_the_queries() -> None:
+    dataset = grb.load_dataset("synth-graphs")
+    model = grb.train("gin-pool", dataset, epochs=1)
+    for queries in (5, 45):
+        threat = Modification(edge_ratio=0.05, queries=queries)
+        result = grb.run_attack("random-search", model, dataset, threat=threat, knowledge="query")
+        assert result.queries is not None and result.queries <= queries

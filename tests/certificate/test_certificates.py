@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -10,16 +10,19 @@ import torch
 
 import grb
 from grb.catalogue import entries
-from grb.certificate import NotCertifiable, build_certificate, default_certificate, run_certificate
+from grb.certificate import NotCertifiable, build_certificate, default_certificate, locality, run_certificate
 from grb.certificate.by_construction import check_senders, check_unmoved, random_injection
 from grb.certificate.confidence import bounds_of, lower_bound
 from grb.certificate.locality import local_stages, reach_of
 from grb.dataset import load_dataset
+from grb.defense.gcnsvd import GCNSVD
 from grb.errors import DataError
 from grb.graph import CSR
 from grb.model.base import EvaluationView, GraphModel, Rows, observing, predict
+from grb.model.hash_vote import HashVote
 from grb.model.known import Known
 from grb.model.smoothed import Noise, Smoothed
+from grb.model.torch.gcn import GCN
 from grb.threat import Injection, Modification
 
 STEPS = {name: {"iterations": 4} for name in ("pgd", "tdgia", "pr-bcd")}
@@ -69,7 +72,7 @@ def test_any_model_is_either_refused_or_certified(name):
     assert grb.evaluate(model, tiny(), edit)["full"] == found.clean_accuracy
 
 
-def test_masked_senders_with_whole_degrees_are_refused():
+def test_masked_senders_with_whole_degrees_are_refused(monkeypatch):
     """Senders are known ones, but degrees count everybody: the mistake that looks right."""
 
     class WholeDegrees(Known):
@@ -79,19 +82,19 @@ def test_masked_senders_with_whole_degrees_are_refused():
             heard = self.known(adj.n)[columns] | (op.pattern.row_ids.long() == columns)
             return CSR(op.pattern, op.values * heard)
 
-    WholeDegrees.__module__ = "grb.model.known"
+    monkeypatch.setattr(locality, "check_own_code", lambda model: None)
     graph = tiny().graph
     model = WholeDegrees(trained("gcn")).eval()
     known = torch.cat([tiny().index_train, tiny().index_val])
     view = EvaluationView.of(known, graph.n)
-    with observing(model, view):
-        check_senders(model, graph, view)
+    with observing(model, view), pytest.raises(NotCertifiable, match="hears node"):
+        check_senders(model, graph, view)  # with a weight of 0, which is no weight in attention and NaN times infinity
     edit = random_injection(graph, injection(10, 10), torch.Generator().manual_seed(0))
     with pytest.raises(NotCertifiable, match="moved the logits"):
         check_unmoved(model, graph, edit, view)
 
 
-def test_a_row_wise_step_that_sees_other_rows_is_refused():
+def test_a_row_wise_step_that_sees_other_rows_is_refused(monkeypatch):
     class Centred(Known):
         def stages(self):
             return [Rows(lambda state: (state[0] - state[0].mean(0),)), *super().stages()]
@@ -99,7 +102,7 @@ def test_a_row_wise_step_that_sees_other_rows_is_refused():
         def forward(self, x, op):
             return super().forward(x - x.mean(0), op)
 
-    Centred.__module__ = "grb.model.known"
+    monkeypatch.setattr(locality, "check_own_code", lambda model: None)
     with pytest.raises(NotCertifiable, match="sees other rows"):
         run_certificate(build_certificate("by-construction"), Centred(trained("gcn")).eval(), tiny(), injection())
 
@@ -111,6 +114,85 @@ def test_code_of_others_is_refused():
     model = Mine(**trained("gcn").params)
     with pytest.raises(NotCertifiable, match="code of others"):
         local_stages(model)
+
+
+class Liar(Known):
+    """A wrapper of others that says that it is ours."""
+
+
+def hooked():
+    model = Known(trained("gcn"))
+    model.register_forward_hook(
+        lambda module, args, logits: logits.roll(1, 0) if len(logits) > tiny().graph.n else logits
+    )
+    return model
+
+
+def replaced(name):
+    model = Known(trained("gcn"))
+    method = getattr(model, name)
+    setattr(model, name, lambda *args: method(*args))
+    return model
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Liar(trained("gcn")), hooked, *(partial(replaced, name) for name in ("forward", "prepare", "stages"))],
+    ids=["module", "hook", "forward", "prepare", "stages"],
+)
+def test_a_model_that_only_pretends_to_be_ours_is_refused(make, monkeypatch):
+    monkeypatch.setattr(Liar, "__module__", "grb.model.known")
+    with pytest.raises(NotCertifiable, match=r"code of others|has a hook|than its class"):
+        run_certificate(build_certificate("by-construction"), make().eval(), tiny(), injection())
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("hash-vote", lambda: HashVote(Remembers(**trained("gcn").params), 5)),
+        ("hash-vote", lambda: Remembers(**trained("gcn").params)),
+        ("sparse-smoothing", lambda: Remembers(**trained("gcn").params)),
+    ],
+)
+def test_votes_of_a_model_that_may_remember_other_votes_are_not_counted(name, make):
+    with pytest.raises(NotCertifiable, match="code of others"):
+        run_certificate(build_certificate(name), make().eval(), tiny(), Modification(edges=1))
+
+
+class Remembers(GCN):
+    """A model of others: nobody knows whether it answers every group by itself."""
+
+
+def test_a_model_that_counts_the_nodes_of_a_graph_is_refused(monkeypatch):
+    class Counts(Known):
+        def prepare(self, adj):
+            op = super().prepare(adj)
+            return CSR(op.pattern, op.values * (1 if adj.n == tiny().graph.n else -1))
+
+    monkeypatch.setattr(locality, "check_own_code", lambda model: None)
+    with pytest.raises(NotCertifiable, match="depend on the number of nodes"):
+        run_certificate(build_certificate("by-construction"), Counts(trained("gcn")).eval(), tiny(), injection())
+
+
+def test_a_feature_range_wider_than_float32_is_tried_to_its_ends():
+    threat = Injection(2, 3, (-3e38, 3e38))
+    found = grb.certify(trained("gcn+known"), tiny(), threat=threat)
+    assert found.certified_accuracy == found.clean_accuracy
+
+
+@pytest.mark.parametrize(
+    ("name", "threat", "more"),
+    [
+        ("hash-vote", injection(), {"collective": False}),
+        ("bi-smoothing", injection(), {"collective": False, "samples": 9}),
+        ("interception", Modification(edges=0, feature_nodes=1, feature_range=(0.0, 1.0)), {"samples": 9}),
+    ],
+)
+def test_an_operator_in_which_all_nodes_meet_has_no_certificate_about_nodes(name, threat, more):
+    """One injected node changed certified votes of a low-rank operator: it is in the factors of every group that it hears."""
+    model = GCNSVD(tiny().graph.num_features, tiny().num_classes, [16], rank=3).eval()
+    with pytest.raises(NotCertifiable, match="in which all nodes meet"):
+        run_certificate(build_certificate(name, **more), model, tiny(), threat)
 
 
 def test_an_mlp_survives_everything_about_edges():

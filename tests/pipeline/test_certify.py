@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -9,16 +10,20 @@ from tempfile import mkdtemp
 
 import pytest
 
+from grb.certificate import build_certificate
 from grb.errors import DataError, IntegrityError, UnknownName
 from grb.evaluator.certified import CertifiedOutcome, broken, check_bracket, summaries
 from grb.evaluator.measurement import pack_bits
 from grb.leaderboard.table import summary_table
 from grb.pipeline import Limits, Recipe, Spec, Store, plan_study, run
+from grb.pipeline.bundle import merge
+from grb.pipeline.certificate_checks import SAMPLED, check_study_limits
 from grb.pipeline.gate import content_of
 from grb.pipeline.recipe import parse_recipe, recipe_from_dict
-from grb.pipeline.rerun import rerun
+from grb.pipeline.rerun import choose, rerun
 from grb.pipeline.results import boards, build_board
 from grb.pipeline.worker import Worker
+from pipeline.parts import forge
 
 RECIPE = Recipe(
     "certified",
@@ -149,3 +154,80 @@ def test_recipes_name_certificates():
         parse_recipe("dataset: synth-tiny\nscenario: corruption\ncertificates: [hash-vote]", name="x")
     with pytest.raises(UnknownName, match="no certificate 'hush-vote'"):
         plan_study(replace(RECIPE, certificates=(Spec("hush-vote"),)))
+
+
+FORGERIES = [
+    ("gcn+known", "by-construction", {"budget": 0}, "its budget is 0"),
+    ("gcn+hash-vote", "hash-vote", {"budget": 0}, "its budget is 0"),
+    ("gcn+known", "by-construction", {"unit": "changed edges"}, "its unit is"),
+    ("gcn+known", "by-construction", {"unit": "miracles"}, "its unit is"),
+    ("gcn+hash-vote", "hash-vote", {"samples": 1, "confidence": 0.99}, "its samples is 1"),
+    ("mlp", "bi-smoothing", {"samples": 10**6}, "its samples is 1000000"),
+    ("mlp", "bi-smoothing", {"samples": 0, "confidence": 1.0}, "its samples is 0"),
+    ("mlp", "bi-smoothing", {"confidence": 0.999999}, "its confidence is"),
+    ("gcn", "hash-vote", {"own_model": True}, "its own_model is"),
+    ("gcn", "bi-smoothing", {"own_model": True}, "its own_model is"),
+    ("gcn+known", "by-construction", {"own_model": False}, "its own_model is"),
+]
+
+
+@pytest.mark.parametrize(("defense", "certificate", "changes", "sentence"), FORGERIES)
+def test_a_forged_certificate_is_found(tmp_path, defense, certificate, changes, sentence):
+    store = Store(shutil.copytree(done()[1].path, tmp_path / "store"))
+    key = next(
+        key
+        for key, each in outcomes().items()
+        if (each.defense.method.name, each.certificate) == (defense, certificate)
+    )
+    record = store.read(key)
+    assert forge(store, {"format": 2, **record.to_dict(), "result": {**record.result, **changes}}) == key
+    problems = store.verify()
+    assert any(problem.key == key and sentence in problem.message for problem in problems), problems
+    with pytest.raises(IntegrityError):
+        merge(store, Store(tmp_path / "other"))
+
+
+def test_the_defaults_of_sampled_certificates_are_those_that_are_compared():
+    own = build_certificate("bi-smoothing")
+    assert {name: getattr(own, name) for name in SAMPLED} == SAMPLED
+
+
+def test_a_certificate_of_fewer_targets_is_found(tmp_path):
+    store = Store(shutil.copytree(done()[1].path, tmp_path / "store"))
+    key, each = next((key, each) for key, each in outcomes().items() if each.own_model and not each.refusal)
+    fewer = replace(each, targets=8, budgets=(each.budgets[0],) * 8, correct=pack_bits([True] * 8), collective=None)
+    record = store.read(key)
+    forge(store, {"format": 2, **record.to_dict(), "result": fewer.to_dict()})
+    assert any("number of full targets" in problem.message for problem in store.verify())
+
+
+def test_a_certificate_that_scores_of_an_unsuspected_model_contradict_is_found(tmp_path):
+    store = Store(shutil.copytree(done()[1].path, tmp_path / "store"))
+    source = next(each for each in outcomes().values() if each.own_model and each.certificate == "by-construction")
+    key, own = next(
+        (key, each)
+        for key, each in outcomes().items()
+        if (each.defense.method.name, each.certificate) == ("gcn", "by-construction")
+    )
+    lie = replace(source, defense=own.defense, correct=pack_bits([True] * source.targets))
+    record = store.read(key)
+    forge(store, {"format": 2, **record.to_dict(), "result": lie.to_dict()})
+    assert any("holds for them with certainty" in problem.message for problem in store.verify())
+
+
+def test_a_board_does_not_show_a_certificate_under_other_limits(tmp_path):
+    study, store = done()
+    found = outcomes()
+    limits = {key: each.attack for key, each in scores().items() if each.attack is not None}
+    modes = dict.fromkeys(limits, "full")
+    assert list(check_study_limits(study.info, found, limits, modes)) == []
+    key, each = next((key, each) for key, each in found.items() if not each.refusal)
+    narrow = replace(each, threat={**each.threat, "nodes": 1})
+    (sentence,) = check_study_limits(study.info, {**found, key: narrow}, limits, modes)
+    assert "under other limits" in sentence
+
+
+def test_a_sample_of_records_to_compute_again_has_certificates_too():
+    store = done()[1]
+    kinds = {store.read(key).job.kind for key in choose(store, 10**6, seed=0)}
+    assert kinds == {"score", "certify"}

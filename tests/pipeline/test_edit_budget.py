@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grb.constraints import Constraints
 from grb.errors import BudgetError
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
 from grb.graph.files import read_npz
@@ -110,3 +111,43 @@ def test_arrays_that_an_edit_does_not_have_are_refused() -> None:
     meta = torch.tensor(list(json.dumps({"n": N, "format": 1, "cut": 0}).encode()), dtype=torch.uint8).numpy()
     with pytest.raises(Exception, match="unexpected array 'more'"):
         check_edit("an edit", npz_bytes({**arrays, "meta": meta, "more": meta}), Injection(0, 0, (0, 1)).to_dict(), {})
+
+
+PRICED = Constraints(
+    node_cost=1.0, edge_cost=0.5, cost=4.0, ranges=((0, 0.0, 0.5),), choices=((1, 0.0, 0.1),), connect=(0, 1)
+)
+
+
+@given(edits())
+def test_constraints_are_checked_without_the_graph_as_well(edit: GraphEdit) -> None:
+    """What a verification refuses, the check with the graph refuses; and it knows what an allowed edit costs."""
+    kinds: tuple[Threat, ...] = (
+        Injection(4, 9, (-1.0, 1.0), constraints=PRICED),
+        Modification(edges=9, feature_nodes=2, feature_range=(-1.0, 1.0), constraints=PRICED),
+    )
+    for threat in kinds:
+        try:
+            used = {name: float(value) for name, value in threat.check(ring(), edit).items()}
+        except BudgetError:
+            continue
+        assert check_edit("edit", saved(edit), threat.to_dict(), used)[1] == []
+        sentences = check_edit("edit", saved(edit), threat.to_dict(), {**used, "cost": used["cost"] + 1})[1]
+        assert any("its cost is" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"connect": (5,)}, "at nodes that its constraints do not connect"),
+        ({"ranges": ((0, 0.0, 0.5),)}, "values of column 0 beyond 0 to 0.5"),
+        ({"choices": ((2, 0.0, 0.5),)}, "values of column 2"),
+        ({"fixed": (7,)}, "name column 7"),
+        ({"cost": 0.5, "node_cost": 1.0}, "allows 0.5"),
+    ],
+)
+def test_an_edit_that_breaks_a_constraint_is_told(changes: dict[str, Any], words: str) -> None:
+    edit = GraphEdit(N, torch.tensor([[0], [N]]), new_x=torch.ones(1, D))
+    threat = Injection(1, 1, (0.0, 1.0), constraints=Constraints(**changes))
+    said = {"nodes": 1, "edges": 1, "most_edges_per_node": 1, **({"cost": 1.0} if "cost" in changes else {})}
+    (sentence,) = check_edit("edit", saved(edit), threat.to_dict(), said)[1]
+    assert words in sentence

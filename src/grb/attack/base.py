@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.attack.graphs import Note, merge_notes, node_types
-from grb.attack.oracle import QueryOracle
+from grb.attack.oracle import QueryOracle, taken_over
 from grb.attack.passes import Passes, count_passes
 from grb.attack.untouched import AttackError as AttackError
 from grb.attack.untouched import untouched
@@ -244,14 +244,16 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         return _attack_graphs(attack, context, seed=seed)
     _check_context(context)
     steps: list[Step] = []
+    # what the attack gets does not hold the context, in which the victim is
+    watch_step, watch_trial = context.on_step, context.on_trial
 
     def record(step: Step) -> None:
         steps.append(step)
-        context.on_step(step)
+        watch_step(step)
 
     def tried(trial: Trial) -> None:
         trials.append(trial)
-        context.on_trial(trial)
+        watch_trial(trial)
 
     notes: list[Note] = []
     trials: list[Trial] = []
@@ -275,6 +277,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
     with (
         observing(context.model, known) if context.model is not None else nullcontext(),
         untouched(_tensors(given), context.model),
+        _asked_only(context.model, oracle) if oracle is not None else nullcontext(),
         torch.random.fork_rng(devices=[]),
         count_passes() as passes,
     ):
@@ -283,7 +286,7 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         edit = attack(given, generator=torch.Generator().manual_seed(seed))
     if not isinstance(edit, GraphEdit):
         raise AttackError(f"the attack returned a {type(edit).__name__}, but a GraphEdit is needed")
-    edit = project(context, _taken_over(edit))
+    edit = project(context, taken_over(edit))
     budget = context.threat.check(context.graph, edit, context.targets)
     return AttackResult(
         edit=edit,
@@ -310,6 +313,30 @@ def _oracle(context: AttackContext) -> QueryOracle:
     return QueryOracle(context.model, context.graph, threat, context.targets)
 
 
+@contextmanager
+def _asked_only(model: nn.Module | None, oracle: QueryOracle) -> Iterator[None]:
+    """Count what the victim answers inside, and refuse more answers than the oracle gave; it answers no more afterwards."""
+    assert model is not None
+    answered = 0
+
+    def count(*_: Any) -> None:
+        nonlocal answered
+        answered += 1
+
+    hook = model.register_forward_hook(count)
+    hooks = list(model._forward_hooks)
+    try:
+        yield
+        if answered > oracle.used or list(model._forward_hooks) != hooks:
+            raise AttackError(
+                f"the victim answered {answered} times, but the oracle was asked {oracle.used} times; an attack with "
+                "knowledge 'query' must ask the oracle alone"
+            )
+    finally:
+        oracle.close()
+        hook.remove()
+
+
 def project(context: AttackContext, edit: GraphEdit) -> GraphEdit:
     """The edit moved onto the constraints of the threat model, if it has any; counts and ranges are not touched."""
     constraints = context.threat.constraints
@@ -328,7 +355,8 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
     For every graph all its nodes are targets, and the model gives each of them the logits of the graph
     (:class:`~grb.model.pooled.GraphLevel`), so that every attack on nodes runs as it is: the mean loss of the targets is the
     loss of the graph. A graph's randomness depends on the seed and on its position in the collection, not on which other
-    graphs are attacked. The edit of the collection is checked once more as a whole.
+    graphs are attacked. The edit of the collection is checked once more as a whole. Queries are for the whole collection and
+    shared out evenly among the target graphs, the first ones getting what is left over.
     """
     graph = context.graph
     targets = check_ids(context.targets, graph.num_graphs, "the list of target graphs")
@@ -340,15 +368,17 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
     start, start_cpu = time.perf_counter(), time.process_time()
     done: dict[int, AttackResult] = {}
     aims = None if context.true_labels is None else dict(zip(targets.tolist(), context.true_labels, strict=True))
-    for number in targets.tolist():
+    for place, number in enumerate(targets.tolist()):
         own = get_example(typed, number)
         none = torch.empty(0, dtype=torch.int64)
         nodes = torch.arange(own.n)
         view = View(own, none, none, nodes, nodes, context.view.num_classes, inductive=False)
         true = None if aims is None else aims[number].repeat(own.n)
-        one = AttackContext(
-            view, context.threat.for_graph(own), model, context.knowledge, context.on_step, true_labels=true
-        )
+        limits = context.threat.for_graph(own)
+        if limits.queries is not None:
+            each, more = divmod(limits.queries, len(targets))
+            limits = replace(limits, queries=each + (place < more))
+        one = AttackContext(view, limits, model, context.knowledge, context.on_step, true_labels=true)
         done[number] = run_attack(attack, one, seed=seeds[number])
     edit = batch_edits(graph, {number: result.edit for number, result in done.items()})
     return AttackResult(
@@ -407,12 +437,6 @@ def clean_labels(context: AttackContext) -> tuple[Tensor, Tensor]:
     """
     logits = predict(context.surrogate(), context.graph)
     return logits, context.aimed_labels(logits[context.targets])
-
-
-def _taken_over(edit: GraphEdit) -> GraphEdit:
-    """The edit built anew, so that neither the attack nor a subclass can change it once it is checked."""
-    new_x, set_x = (None if rows is None else rows.detach().clone() for rows in (edit.new_x, edit.set_x))
-    return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
 
 
 def _check_context(context: AttackContext) -> None:

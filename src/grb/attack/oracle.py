@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from grb.attack.losses import Loss, tanh_margin, typical_margin
-from grb.errors import GRBError
+from grb.errors import DataError, GRBError
 from grb.graph import Graph, GraphEdit
 from grb.model.base import predict
 from grb.threat import Answers, Threat
@@ -27,10 +28,15 @@ class QueryOracle:
 
     A question is an edit of the clean graph that the threat model allows: an attacker can only ask about graphs that he could
     make. An edit that it does not allow is refused and not counted. Every answer costs one query, also one that was given
-    before. Several threads may ask; they are answered one after another.
+    before. Several threads may ask; they are answered one after another. When the attack is over, nobody is answered any more.
+
+    Limit, count and victim are no attributes: nothing that can be set here buys a question. Code that looks into the cells of
+    closures or into frames finds the victim all the same, as anything in one Python process;
+    :func:`~grb.attack.base.run_attack` therefore counts what the victim itself answers, and refuses an attack that asked it
+    in another way.
 
     Args:
-        model: The victim; there is no way from here to its weights.
+        model: The victim.
         graph: The clean graph.
         threat: Limits of the edits, of the number of ``queries`` and of the ``answers``.
         targets: Ids of the attacked nodes, [t], as far as limits depend on them.
@@ -44,26 +50,29 @@ class QueryOracle:
     (torch.Size([2]), 1, 0)
     """
 
+    __slots__ = ("_parts",)
+    _parts: _Parts
+
     def __init__(self, model: nn.Module, graph: Graph, threat: Threat, targets: Tensor | None = None) -> None:
-        self._answer = _answering(model, graph, threat, targets)
-        self._limit, self._answers = int(threat.queries or 0), threat.answers
-        self._used = 0
-        self._lock = threading.Lock()
+        object.__setattr__(self, "_parts", _answering(model, graph, deepcopy(threat), targets))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("an oracle has nothing that can be set")
 
     @property
     def answers(self) -> Answers:
         """What is answered: ``scores`` or ``labels``."""
-        return self._answers
+        return self._parts.answers
 
     @property
     def used(self) -> int:
         """Number of questions that were answered."""
-        return self._used
+        return self._parts.used()
 
     @property
     def left(self) -> int:
         """Number of questions that will still be answered."""
-        return self._limit - self._used
+        return self._parts.limit - self._parts.used()
 
     def __call__(self, edit: GraphEdit | None = None) -> Tensor:
         """Ask about the clean graph, or an edited one.
@@ -74,28 +83,60 @@ class QueryOracle:
         Returns:
             Logarithms of the probabilities of all original nodes, [n, classes], or their labels, [n].
         """
-        with self._lock:
-            if self._used >= self._limit:
-                raise QueryError(f"{self._limit} queries are allowed, and all of them are used; stop asking")
-            found = self._answer(edit)
-            self._used += 1
-            return found
+        try:
+            return self._parts.ask(edit)
+        except GRBError as error:
+            raise error.with_traceback(None) from None  # its frames hold the victim
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._parts.close()
 
 
-def _answering(
-    model: nn.Module, graph: Graph, threat: Threat, targets: Tensor | None
-) -> Callable[[GraphEdit | None], Tensor]:
-    """A function that alone holds the model."""
+class _Parts(NamedTuple):
+    """What an oracle can do: functions that alone hold the model and the count."""
 
-    def answer(edit: GraphEdit | None) -> Tensor:
-        asked = graph
-        if edit is not None:
-            threat.check(graph, edit, targets)
-            asked = graph.apply(edit)
-        logits = predict(model, asked)[: graph.n].detach()
-        return logits.argmax(1) if threat.answers == "labels" else torch.log_softmax(logits.double(), dim=1)
+    ask: Callable[[GraphEdit | None], Tensor]
+    used: Callable[[], int]
+    close: Callable[[], None]
+    limit: int
+    answers: Answers
 
-    return answer
+
+def _answering(model: nn.Module, graph: Graph, threat: Threat, targets: Tensor | None) -> _Parts:
+    limit, answers, lock = int(threat.queries or 0), threat.answers, threading.Lock()
+    used, closed = 0, False
+
+    def ask(edit: GraphEdit | None) -> Tensor:
+        nonlocal used
+        with lock:
+            if closed:
+                raise QueryError("the attack is over, and with it the queries")
+            if used >= limit:
+                raise QueryError(f"{limit} queries are allowed, and all of them are used; stop asking")
+            asked = graph
+            if edit is not None:
+                own = taken_over(edit)
+                threat.check(graph, own, targets)
+                asked = graph.apply(own)
+            used += 1  # whatever the victim says to it, also nothing
+            logits = predict(model, asked)[: graph.n].detach()
+            return logits.argmax(1) if answers == "labels" else torch.log_softmax(logits.double(), dim=1)
+
+    def close() -> None:
+        nonlocal closed
+        with lock:
+            closed = True
+
+    return _Parts(ask, lambda: used, close, limit, answers)
+
+
+def taken_over(edit: GraphEdit) -> GraphEdit:
+    """The edit built anew, so that neither its maker nor a subclass can change it once it is checked."""
+    if not isinstance(edit, GraphEdit):
+        raise DataError(f"the edit is a {type(edit).__name__}, but a GraphEdit is needed")
+    new_x, set_x = (None if rows is None else rows.detach().clone() for rows in (edit.new_x, edit.set_x))
+    return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
 
 
 def oracle_of(context: Any, queries: int) -> QueryOracle:

@@ -6,6 +6,7 @@ The certificate is nothing but the verification of four conditions:
 (b) in every operator an unknown node has an entry in its own row only;
 (c) rows of original nodes, of the operators and of the logits, are the same bits before and after random injections of the
     full budget, compared with a graph that has as many isolated nodes, because matrix products depend on the number of rows;
+    and isolated nodes change the logits by no more than rounding;
 (d) the lead of the predicted class exceeds rounding, else the model abstains.
 
 A model that fails one of the first three has no certificate.
@@ -21,11 +22,18 @@ import torch
 from torch import Tensor, nn
 
 from grb.certificate.base import EDGES, INJECTED, default_view, result, targets_of
-from grb.certificate.locality import check_stages, lead_exceeds_rounding, messages_of, operators, title_of
+from grb.certificate.locality import (
+    ROUNDING,
+    check_stages,
+    lead_exceeds_rounding,
+    messages_of,
+    operators,
+    title_of,
+)
 from grb.certificate.result import UNLIMITED, CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
 from grb.errors import DataError
-from grb.graph import CSR, Graph, GraphEdit, dense
+from grb.graph import CSR, Graph, GraphEdit
 from grb.model.base import EvaluationView, observing, predict, prepare
 from grb.threat import Injection, Modification, Threat
 
@@ -65,7 +73,7 @@ class ByConstruction:
         if isinstance(threat, Injection):
             for draw in range(self.injections if nodes else 0):
                 edit = random_injection(graph, threat, generator, aim=targets if draw % 2 else None)
-                check_unmoved(model, graph, edit, view, seed)
+                check_unmoved(model, graph, edit, view, seed, clean=logits)
         sure = lead_exceeds_rounding(logits[targets])
         predicted = logits[targets].argmax(1).numpy()
         what = "uses no edges" if not messages_of(model) else "hears known nodes only"
@@ -86,9 +94,8 @@ def check_senders(model: nn.Module, graph: Graph, view: EvaluationView) -> None:
     """Refuse a model in one of whose operators an unknown node is heard by another node: condition (b)."""
     for op in operators(model, prepare(model, graph.adj)):
         columns = op.pattern.indices.long()
+        # an entry of weight 0 is heard as well: by attention, which has weights of its own, and as 0 * inf
         heard = ~view.known[columns] & (op.pattern.row_ids.long() != columns)
-        if op.values is not None:
-            heard &= op.values != 0
         if bool(heard.any()):
             entry = int(heard.nonzero()[0])
             raise NotCertifiable(
@@ -97,14 +104,37 @@ def check_senders(model: nn.Module, graph: Graph, view: EvaluationView) -> None:
             )
 
 
-def check_unmoved(model: nn.Module, graph: Graph, edit: GraphEdit, view: EvaluationView, seed: int = 0) -> None:
-    """Refuse a model whose operators or logits of original nodes change under an injection: condition (c)."""
+def check_unmoved(
+    model: nn.Module,
+    graph: Graph,
+    edit: GraphEdit,
+    view: EvaluationView,
+    seed: int = 0,
+    *,
+    clean: Tensor | None = None,
+) -> None:
+    """Refuse a model whose operators or logits of original nodes change under an injection: condition (c).
+
+    Args:
+        model: The model.
+        graph: The clean graph.
+        edit: The injection.
+        view: Which nodes are known.
+        seed: Random seed of the keys.
+        clean: Logits on the clean graph, [n, classes], to compare with as well.
+    """
     n = graph.n
     known = view.known.nonzero().flatten()
     longer = EvaluationView.of(known, n + edit.num_new, seed)
     empty = torch.empty(2, 0, dtype=torch.int64)
     padded = graph.apply(GraphEdit(n, empty, empty, torch.zeros_like(edit.new_x)))  # type: ignore[arg-type]
     before, after = (predict(model, each, longer) for each in (padded, graph.apply(edit)))
+    if clean is not None:
+        allowed = ROUNDING / 2 * clean.abs().amax(1, keepdim=True)
+        if not bool(((before[:n] - clean).abs() <= allowed).all()):
+            raise NotCertifiable(
+                f"'{title_of(model)}' has no certificate by construction: its logits depend on the number of nodes of the graph"
+            )
     with observing(model, longer):
         ops_before, ops_after = (
             _rows(operators(model, prepare(model, each.adj)), n) for each in (padded, graph.apply(edit))
@@ -136,13 +166,13 @@ def random_injection(
     picked = torch.stack([pool[torch.randperm(len(pool), generator=generator)[:width]] for _ in range(nodes)])
     new = graph.n + torch.arange(nodes).repeat_interleave(width)
     low, high = threat.feature_range
-    x = torch.rand(
-        nodes, dense(graph.x).shape[1] if isinstance(graph.x, CSR) else graph.x.shape[1], generator=generator
-    )
+    x = torch.rand(nodes, graph.num_features, generator=generator)
     if aim is not None:
         x = x.round()
     empty = torch.empty(2, 0, dtype=torch.int64)
-    return GraphEdit(graph.n, torch.stack([picked.flatten(), new]), empty, low + (high - low) * x)
+    # the width of the range may be more than float32 holds
+    rows = (low + (high - low) * x.double()).float()
+    return GraphEdit(graph.n, torch.stack([picked.flatten(), new]), empty, rows)
 
 
 def _check_edgeless(model: nn.Module, dataset: Dataset, threat: Modification) -> None:

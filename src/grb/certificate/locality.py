@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,13 +17,38 @@ from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating,
 ROUNDING = 1e-4
 
 
-def local_stages(model: nn.Module) -> list[Stage]:
-    """The stages of a model of which every step is row-wise or along edges; any other model is refused."""
+def check_own_code(model: nn.Module) -> None:
+    """Refuse a model with code of others anywhere: classes, also those that say they are ours, hooks, replaced methods.
+
+    Such code may remember one question for the next, or look at what its stages do not say.
+    """
     name = title_of(model)
     for part in model.modules():
         kind = type(part)
-        if not f"{kind.__module__}.".startswith(("grb.", "torch.nn.")):
+        if not f"{kind.__module__}.".startswith(("grb.", "torch.nn.")) or _found(kind) is not kind:
             raise NotCertifiable(f"'{name}' has code of others ({kind.__name__}), whose stages nobody has verified")
+        if part._forward_hooks or part._forward_pre_hooks:
+            raise NotCertifiable(f"'{name}' has a hook on its {kind.__name__}, which nobody has verified; remove it")
+        replaced = [each for each in vars(part) if callable(getattr(kind, each, None))]
+        if replaced:
+            raise NotCertifiable(
+                f"'{name}' has a {kind.__name__} with another {replaced[0]} than its class, which nobody has verified"
+            )
+
+
+def _found(kind: type) -> Any:
+    """What is really where a class says that it is."""
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def local_stages(model: nn.Module) -> list[Stage]:
+    """The stages of a model of which every step is row-wise or along edges; any other model is refused."""
+    name = title_of(model)
+    check_own_code(model)
+    for part in model.modules():
         if isinstance(part, nn.modules.batchnorm._BatchNorm) and not part.track_running_stats:
             raise NotCertifiable(f"'{name}' normalises over all rows of a graph, so that every node sees every other")
     stages = getattr(model, "stages", lambda: None)()
@@ -74,6 +100,13 @@ def operators(model: nn.Module, op: Any) -> list[CSR]:
     return [ops[number] for number in used]
 
 
+def check_along_edges(model: nn.Module) -> None:
+    """Refuse a model whose operators join nodes without an edge: low-rank ones, and powers; tried out on a path."""
+    for op in operators(model, prepare(model, _path(6))):
+        if bool(((op.pattern.row_ids.long() - op.pattern.indices.long()).abs() > 1).any()):
+            raise NotCertifiable(f"'{title_of(model)}' has an operator that joins nodes without an edge between them")
+
+
 def reach_of(model: nn.Module) -> int:
     """Hops over which an edge of a graph can change a prediction.
 
@@ -83,6 +116,7 @@ def reach_of(model: nn.Module) -> int:
     steps = sum(not isinstance(stage, Rows) for stage in local_stages(model))
     if not steps:
         return 0
+    check_along_edges(model)
     short, long = (operators(model, prepare(model, _path(n))) for n in (3, 4))
     for a, b in zip(short, long, strict=True):
         if not all(torch.equal(left, right) for left, right in zip(_row(a, 1), _row(b, 1), strict=True)):

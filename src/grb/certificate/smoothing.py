@@ -24,7 +24,7 @@ from grb.certificate.collective import collective_attacked, edge_field, survivin
 from grb.certificate.confidence import Ints, VoteBounds, bounds_of
 from grb.certificate.injection_lp import injection_attacked
 from grb.certificate.interception import arrivals, hijacked_nodes
-from grb.certificate.locality import local_stages, messages_of, reach_of, title_of
+from grb.certificate.locality import check_along_edges, check_own_code, messages_of, reach_of, title_of
 from grb.certificate.regions import certified_edits
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
@@ -76,6 +76,7 @@ class SmoothingCertificate:
         mode, targets, labels = targets_of(dataset, mode)
         budget, unit = self.covered(threat, dataset)
         smoothed = self.smoothed(model)
+        check_own_code(smoothed)  # a model that remembers draws has no independent ones
         self.check(smoothed)
         votes = sampled_votes(smoothed, dataset, self.samples, seed)[targets].numpy()
         bounds = bounds_of(votes, self.alpha / len(targets))
@@ -198,7 +199,7 @@ class BiSmoothing(SmoothingCertificate):
     def check(self, smoothed: Smoothed) -> None:
         """An isolated node must not matter to others."""
         self._only(smoothed, "p_drop", "p_node")
-        local_stages(smoothed.model)
+        check_along_edges(smoothed.model)
 
     def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of injected nodes that every target survives, [t]."""
@@ -243,6 +244,7 @@ class Interception(SmoothingCertificate):
     def check(self, smoothed: Smoothed) -> None:
         """Paths are counted for networks of two layers."""
         self._only(smoothed, "p_drop", "p_ablate")
+        check_along_edges(smoothed.model)
         if messages_of(smoothed.model) > 2:
             raise NotCertifiable(
                 f"{self.name} counts the paths of networks of two layers, but '{title_of(smoothed.model)}' has "

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 # budgets at which a board shows the certified accuracy, beside that of its threat model
 BUDGETS = (1, 5, 10)
-INJECTED, EDGES = "injected nodes", "changed edges"
+INJECTED, EDGES, HIJACKED = "injected nodes", "changed edges", "hijacked nodes"
+# a budget that no adversary exceeds
+UNLIMITED = 2**31 - 1
 Budget = Annotated[int, Range(-1)]
 
 

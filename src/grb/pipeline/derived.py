@@ -27,6 +27,7 @@ from grb.pipeline.artefact_checks import (
     short,
 )
 from grb.pipeline.card import card_from
+from grb.pipeline.certificate_checks import check_certificate, check_study_limits
 from grb.pipeline.entry import entry_identity, entry_label, record_name
 from grb.pipeline.gate import content_of
 from grb.pipeline.job import Job
@@ -148,6 +149,7 @@ class DerivedChecks:
         for study, info in self._studies.items():
             for sentence in self._check_parts(info):
                 yield study, sentence
+        self._read_certified_scores()
         yield from broken(self._certified, self._scored)
         for versions in self._entries.values():
             for keys in versions.values():
@@ -172,6 +174,15 @@ class DerivedChecks:
             yield from differences("card", self._cards.get(label, card), card)
         yield from check_roles(info, [self._roles[key] for key in info.scores if key in self._roles])
         yield from check_limits(info, self._limits, self._modes)
+        yield from check_study_limits(info, self._certified, self._limits, self._modes)
+
+    def _read_certified_scores(self) -> None:
+        """Take along the scores of models that have a certificate and a name that does not tell it, such as submissions."""
+        certain = {each.defense.method.key for each in self._certified.values() if not each.refusal}
+        for key, (_, defense, _) in self._roles.items():
+            record = self._get(key) if defense.method.key in certain and key not in self._scored else None
+            if record is not None:
+                self._scored[key] = content_of(record)
 
     def _agree(self, record: Record, what: str, about: tuple[Any, ...], value: Any) -> None:
         subject = (what, *about)
@@ -285,6 +296,12 @@ class DerivedChecks:
         if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
             yield "its dataset is another than its job's"
         self._agree(record, "dataset", (own.fingerprint,), describe_dataset(info))
+        self._agree(record, f"number of {content.mode} targets", (own.fingerprint, own.split), content.targets)
+        yield from check_certificate(job, content)
+        if not content.refusal:  # where it depends on the graph, it is the same for all certificates
+            limits = repr(sorted(expected["threat"].items()))
+            about = own.fingerprint, own.split, job.mode, content.unit, limits
+            self._agree(record, "budget", about, content.budget)
         self._certified[record.key] = content
 
     def _once(self, about: Hashable, content: Any, compare: Callable[[], Iterator[str]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from grb.constraints import SLACK, Constraints
 from grb.errors import DataError
 from grb.graph.files import read_npz
 from grb.threat import Injection, Modification, Threat, threat_from_dict
@@ -52,6 +53,9 @@ def check_edit(
         if said.get(name) != count
     ]
     known = {*used, "graphs", "most_edges_per_graph"}
+    if limits.constraints is not None:
+        sentences += _check_constraints(arrays, nodes, limits.constraints, said)
+        known |= {"cost"} if limits.constraints.cost is not None else set()
     sentences += [f"its budget has {str(name)[:40]}, which nobody counts" for name in said if name not in known]
     if meta.get("cut"):
         sentences.append(f"its edit removes {short(meta['cut'])} nodes, which no attack may")
@@ -110,6 +114,45 @@ def _excess(
         if not (lowest <= low and high <= highest):
             allows = f"its threat model allows {bounds[0]:g} to {bounds[1]:g}"
             yield f"its edit has features from {low:.9g} to {high:.9g}, but {allows}"
+
+
+def _check_constraints(
+    arrays: Mapping[str, Array], nodes: int, constraints: Constraints, said: Mapping[str, Any]
+) -> Iterator[str]:
+    """What constraints say without the graph: ranges and choices of columns, ids of ends, and cost."""
+    ends = arrays["add"][arrays["add"] < nodes]
+    if isinstance(constraints.connect, tuple) and not np.isin(ends, constraints.connect).all():
+        yield "its edit has new edges at nodes that its constraints do not connect"
+    for rows in (arrays["new_x"], arrays["set_x"]):
+        if not rows.size:
+            continue
+        beyond = [column for column in constraints.columns if column >= rows.shape[1]]
+        if beyond:
+            yield f"its constraints name column {beyond[0]}, but its edit has {rows.shape[1]} features"
+            return
+        for column, low, high in constraints.ranges:
+            own = rows[:, column]
+            slack = SLACK * np.maximum(np.abs(own), 1)
+            if not ((own >= low - slack) & (own <= high + slack)).all():
+                yield f"its edit has values of column {column} beyond {low:g} to {high:g}, which its constraints forbid"
+        for first, *values in constraints.choices:
+            own = rows[:, int(first)]
+            off = np.abs(own[:, None] - np.array(values)[None]).min(1)
+            if not (off <= SLACK * np.maximum(np.abs(own), 1)).all():
+                yield f"its edit has values of column {int(first)} that its constraints do not choose from"
+    if constraints.cost is None:
+        return
+    cost, fixed = said.get("cost"), len(arrays["new_x"]) * constraints.node_cost
+    fixed += (arrays["add"].shape[1] + arrays["drop"].shape[1]) * constraints.edge_cost
+    most = fixed + arrays["set_x"].size * constraints.feature_cost  # which features differ, only the graph tells
+    if (
+        isinstance(cost, bool)
+        or not isinstance(cost, int | float)
+        or not fixed * (1 - 1e-9) <= cost <= most * (1 + 1e-9)
+    ):
+        yield f"its cost is {short(cost)}, but its edit costs {fixed:g}{'' if most == fixed else f' to {most:g}'}"
+    elif "graphs" not in said and cost > constraints.cost * (1 + 1e-9):  # in a collection every graph has the limit
+        yield f"its edit costs {cost:g}, but its threat model allows {constraints.cost:g}"
 
 
 def short(value: Any) -> str:

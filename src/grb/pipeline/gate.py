@@ -35,6 +35,7 @@ from grb.atomic import size_of
 from grb.entries import entries
 from grb.errors import DataError, GRBError, IntegrityError
 from grb.evaluator.measurement import Measurement
+from grb.metric.names import ALIASES, METRICS
 from grb.names import is_import_path
 from grb.pipeline.card import card_from
 from grb.pipeline.job import Job
@@ -56,8 +57,8 @@ MAX_NAME = 2_000
 MAX_REPEATS = 100
 WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours"})
 MAX_ARTEFACT = 2**30
-# whatever could be imported, as in package.module:Class; a class of recall:1 is a number
-_CODE = re.compile(r"[^:]+:\D.*", re.DOTALL)
+# a metric of one class, as in recall:1; any other name with a colon is an import path, also one whose module is all that exists
+_METRIC_OF_CLASS = re.compile(r"([^:]+):[0-9]{1,9}")
 DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 
 
@@ -160,6 +161,8 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
         return serial.from_dict(FitResult, record.result, "the result of a fit")
     attacked = serial.from_dict(AttackOutcome, record.result, "the result of an attack")
     allowed = record.job.extra.get("threat", {}).get("queries")
+    if attacked.queries is not None and record.job.extra.get("knowledge") != "query":
+        raise DataError(f"its attack asked {attacked.queries} times, but it is none that may ask")
     if attacked.queries is not None and (not isinstance(allowed, int) or attacked.queries > allowed):
         raise DataError(
             f"its attack asked {attacked.queries} times, but its threat model allows {allowed or 0} queries"
@@ -243,12 +246,18 @@ def _codes(values: list[Any], named: Iterable[tuple[str, str]]) -> list[str]:
         elif isinstance(item, list | tuple):
             values += item
         elif isinstance(item, str):
-            found += [part for part in item.split("+") if _CODE.fullmatch(part) and part not in catalogued]
+            found += [part for part in item.split("+") if _is_code(part) and part not in catalogued]
     for kind, name in named:
         known = entries(kind).get(name)  # a plug-in's name leads to the plug-in
         if known is not None and not known.target.startswith("grb."):
             found.append(known.target)
     return sorted(set(found))
+
+
+def _is_code(text: str) -> bool:
+    """Whether a text is an import path: importing its module is enough to run it, whatever is said behind the colon."""
+    metric = _METRIC_OF_CLASS.fullmatch(text)
+    return is_import_path(text) and (metric is None or metric[1].lower().replace("_", "-") not in {*METRICS, *ALIASES})
 
 
 def admit(record: Record, *, trust_code: bool = False) -> Record:

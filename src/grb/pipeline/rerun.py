@@ -71,14 +71,14 @@ class _Dry(Store):
 
 
 def choose(store: Store, count: int, *, seed: int) -> list[str]:
-    """Return the keys of random scores, without repetition; a sample that a forger could predict proves nothing.
+    """Return the keys of random scores and certificates, without repetition; a sample that a forger predicts proves nothing.
 
     Args:
         store: The store.
-        count: Number of scores; all if there are fewer.
+        count: Number of them; all if there are fewer.
         seed: Random seed of the sample; take one that nobody could know when the records were written.
     """
-    scores = [record.key for record in store.records() if record.job.kind == "score"]
+    scores = [record.key for record in store.records() if record.job.kind in ("score", "certify")]
     order = torch.randperm(len(scores), generator=torch.Generator().manual_seed(seed)).tolist()
     return [scores[index] for index in order[:count]]
 
