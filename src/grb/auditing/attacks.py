@@ -51,10 +51,16 @@ class Found:
     trials: tuple[dict[str, Any], ...]
 
 
+def check_effort(effort: str) -> None:
+    """Refuse an effort that there is not."""
+    known = get_args(Effort)
+    if effort not in known:
+        raise DataError(f"effort is {effort!r}, but {', '.join(known[:-1])} or {known[-1]} is needed")
+
+
 def candidates(scenario: str, effort: str, context: AttackContext, *, black_box: bool) -> list[tuple[str, Attack]]:
     """Attacks by name: the standard ensemble, or a few of its members as cheap probes."""
-    if effort not in get_args(Effort):
-        raise DataError(f"effort is '{effort}', but {', '.join(get_args(Effort))} are known")
+    check_effort(effort)
     named = members(context)
     random = build_attack("rnd" if scenario == "injection" else "dice", "")
     bridges: list[tuple[str, Attack]] = [("bridges", Bridges())] if scenario == "modification" else []
