@@ -48,6 +48,12 @@ class _Limits:
         if self.answers not in get_args(Answers):
             raise DataError(f"answers is {self.answers!r}, but 'scores' or 'labels' is needed")
 
+    def __repr__(self) -> str:
+        """As a dataclass has it; queries are named where somebody may ask."""
+        hidden = () if self.queries is not None else ("queries", "answers")
+        shown = [each.name for each in fields(self) if each.repr and each.name not in hidden]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, read back by :func:`threat_from_dict`: a new limit without effect changes no record."""
         values: dict[str, Any] = {"kind": type(self).__name__.lower()}
@@ -67,7 +73,7 @@ class _Limits:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Injection(_Limits):
     """Append nodes with edges and features of the attacker's choice; the original graph stays as it is.
 
@@ -75,9 +81,9 @@ class Injection(_Limits):
         nodes: Maximum number of injected nodes.
         edges_per_node: Maximum number of edges of one injected node.
         feature_range: Lowest and highest value of an injected feature.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
         answers: What he is told: ``scores`` or ``labels``.
-        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
     60
@@ -86,9 +92,9 @@ class Injection(_Limits):
     nodes: int
     edges_per_node: int
     feature_range: tuple[float, float]
-    queries: int | None = None
-    answers: Answers = "scores"
     constraints: Constraints | None = field(default=None, repr=False)
+    queries: int | None = field(default=None, kw_only=True)
+    answers: Answers = field(default="scores", kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_queries()
@@ -178,7 +184,7 @@ class Injection(_Limits):
 Change = Literal["add", "drop"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Modification(_Limits):
     """Change edges among the original nodes and, if allowed, features of some of them.
 
@@ -193,9 +199,9 @@ class Modification(_Limits):
         per_target: Maximum number of flips spent on one target: ``k``, or ``(f, k)`` for f times its degree plus k, so that
             ``(1, 2)`` is the usual degree + 2. Changed edges and changed features count, see
             :func:`~grb.target_limits.check_per_target`.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
         answers: What he is told: ``scores`` or ``labels``.
-        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
     """
 
     edges: int | None = None
@@ -206,9 +212,9 @@ class Modification(_Limits):
     feature_range: tuple[float, float] | None = None
     allow_isolate: bool = True
     per_target: PerTarget | None = None
-    queries: int | None = None
-    answers: Answers = "scores"
     constraints: Constraints | None = field(default=None, repr=False)
+    queries: int | None = field(default=None, kw_only=True)
+    answers: Answers = field(default="scores", kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_queries()
