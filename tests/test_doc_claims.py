@@ -159,3 +159,10 @@ def test_defaults_that_differences_names_are_the_defaults() -> None:
     assert inspect.signature(Trainer.train).parameters["train_mode"].default == "inductive"
     assert modification.FLIP().mode == "descend" and injection.SPEIT().preset == "grb"
     assert modification.Metattack(order="first") and injection.TDGIA(inject_mode="random", sequential_step=1.0)
+
+
+def test_the_changelog_says_nothing_twice() -> None:
+    entries = re.findall(r"^- (.*(?:\n  .*)*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    begun = [entry[:45] for entry in entries]
+    assert len(entries) > 50
+    assert [entry for entry in begun if begun.count(entry) > 1] == []

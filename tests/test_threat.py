@@ -562,3 +562,10 @@ def test_the_values_of_a_threat_model_leave_defaults_out() -> None:
     assert Modification(edges=7).to_dict() == {"kind": "modification", "edges": 7}
     both: frozenset[Change] = frozenset({"drop", "add"})
     assert Modification(edge_ratio=0.1, allow=both).to_dict()["allow"] == ["add", "drop"]
+
+
+def test_queries_are_named_so_that_no_other_limit_is_taken_for_them() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        Injection(4, 4, (0.0, 1.0), None, 7)  # type: ignore[misc]
+    assert repr(Injection(4, 4, (0.0, 1.0))) == "Injection(nodes=4, edges_per_node=4, feature_range=(0.0, 1.0))"
+    assert repr(Injection(4, 4, (0.0, 1.0), queries=7)).endswith("feature_range=(0.0, 1.0), queries=7)")

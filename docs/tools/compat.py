@@ -158,7 +158,7 @@ def guide() -> str:
 
 def _new(rule: dict[str, Any]) -> str:
     why = f" ({rule['why']})" if "why" in rule else ""
-    return re.sub(r"((?:grb|dataset|model|edit)\.[\w.]+(?:\([^)]*\))?)", r"`\1`", rule["new"]) + why
+    return re.sub(r"((?:grb|dataset|model|edit)\.[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?)", r"`\1`", rule["new"]) + why
 
 
 def _advice(rule: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -89,9 +89,9 @@ class Injection(_Limits):
         nodes: Maximum number of injected nodes.
         edges_per_node: Maximum number of edges of one injected node.
         feature_range: Lowest and highest value of an injected feature.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
         answers: What he is told: ``scores`` or ``labels``.
-        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
     60
@@ -101,8 +101,8 @@ class Injection(_Limits):
     edges_per_node: int
     feature_range: tuple[float, float]
     constraints: Constraints | None = None
-    queries: int | None = None
-    answers: Answers = "scores"
+    queries: int | None = field(default=None, kw_only=True)
+    answers: Answers = field(default="scores", kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_queries()
@@ -207,9 +207,9 @@ class Modification(_Limits):
         per_target: Maximum number of flips spent on one target: ``k``, or ``(f, k)`` for f times its degree plus k, so that
             ``(1, 2)`` is the usual degree + 2. Changed edges and changed features count, see
             :func:`~grb.target_limits.check_per_target`.
+        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
         answers: What he is told: ``scores`` or ``labels``.
-        constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
     """
 
     edges: int | None = None
@@ -221,8 +221,8 @@ class Modification(_Limits):
     allow_isolate: bool = True
     per_target: PerTarget | None = None
     constraints: Constraints | None = None
-    queries: int | None = None
-    answers: Answers = "scores"
+    queries: int | None = field(default=None, kw_only=True)
+    answers: Answers = field(default="scores", kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_queries()

@@ -131,3 +131,10 @@ def test_the_interval_holds_the_breaking_point() -> None:
     found = curve.breaking_point([0, 47, 65], [1.0, 0.83, 0.1], drawn, 0.8)
     assert found.budget == 65 and found.low is not None and found.low <= 65 <= (found.high or 0)
     assert "at 65 injected nodes (95 % interval 48 to 65)" in found.sentence("recall:1", "injected nodes")
+
+
+def test_one_of_a_unit_is_no_plural() -> None:
+    found = curve.breaking_point([0, 1], [1.0, 0.1], np.array([[1.0, 0.1]] * 3), 0.8)
+    assert "at 1 injected node (95 %" in found.sentence("accuracy", "injected nodes")
+    held = curve.breaking_point([0, 1], [1.0, 0.9], np.array([[1.0, 0.9]] * 3), 0.8)
+    assert "up to 1 changed edge, the largest" in held.sentence("accuracy", "changed edges")

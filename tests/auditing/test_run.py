@@ -294,7 +294,7 @@ def test_the_page_is_closed_and_shows_names_as_text(report) -> None:
         ({"scenarios": ["inject"]}, "no scenario 'inject'. Did you mean 'injection'"),
         ({"budgets": {"injection": [0]}}, "whole numbers from 1 on"),
         ({"below": 80}, "above 0 and up to 1"),
-        ({"effort": "fast"}, "quick, standard, thorough"),
+        ({"effort": "fast"}, "quick, standard or thorough"),
         ({"metrics": "recall:9"}, "classes 0 to 3"),
         ({"metrics": ""}, "metrics is empty"),
         ({"targets": "class=9"}, "no class '9'"),

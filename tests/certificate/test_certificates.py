@@ -339,3 +339,15 @@ def test_batches_of_copies_equal_one_copy_after_the_other(monkeypatch):
         votes = smoothed.votes(graph.x, graph.adj, 10, torch.Generator())
         assert torch.equal(votes.argmax(1), predict(inner, graph).argmax(1))
         assert (votes.sum(1) == 10).all()
+
+
+def test_noise_that_certifies_nothing_says_so():
+    """With half of the edges kept, or fewer dropped, not even a unanimous vote survives one edge more."""
+    little = grb.certify(trained("gcn+smooth"), tiny(), threat=Modification(edges=1), samples=200)
+    assert little.budgets.max() < 1
+    assert "not even a unanimous vote survives one change" in little.notes[-1] and "p_drop=0.8" in little.notes[-1]
+    enough = grb.certify(
+        trained("gcn"), tiny(), threat=Modification(edges=1), certificate="sparse-smoothing", samples=200
+    )
+    assert enough.budgets.max() >= 1
+    assert not any("unanimous" in note for note in enough.notes)

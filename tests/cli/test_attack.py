@@ -400,3 +400,28 @@ def test_an_attack_without_a_model_writes_its_edit(grb, grb_json, tmp_path):
     assert found["knowledge"] == "none" and len(list(tmp_path.glob("*.npz"))) == 2
     sentence = refusal(grb("attack", "fgsm", "--dataset", "synth-tiny", "--output", tmp_path))
     assert sentence.startswith("no model was given; attack a saved model")
+
+
+def test_an_attack_without_a_model_shows_what_it_changed(grb, tmp_path):
+    title, heads, _, row, *_ = grb("attack", "rnd", "-d", "synth-tiny", "-o", tmp_path / "rnd.npz").stdout.splitlines()
+    assert title.endswith("without a model")
+    assert heads.split()[:3] == ["attack", "difficulty", "budget"] and "victim" not in heads
+    assert "45 edges, 9 nodes" in row
+
+
+def test_attacks_by_queries_show_how_many_they_used(grb, grb_json, checkpoints):
+    line = ("attack", "random-search", "--model", checkpoints[0], "--limit", "queries=7")
+    _, heads, _, row, *_ = grb(*line).stdout.splitlines()
+    (run,) = grb_json(*line)["runs"]
+    assert 0 < run["queries"] <= 7
+    assert "queries" in heads and row.split()[-4] == str(run["queries"])
+
+
+def test_steps_that_exceed_those_expected_have_no_share_and_no_time_left(monkeypatch):
+    monkeypatch.setattr("grb.cli.progress.HEARTBEAT", 0.0)
+    stream = io.StringIO()
+    with ProgressReporter(Console(file=stream, width=200), 1) as progress:
+        progress.start("own full seed 0", 1)
+        progress.step(attack.Step(0.5, 0.75))
+        progress.step(attack.Step(0.5, 0.75))
+    assert stream.getvalue().splitlines()[-1] == "own full seed 0: step 2  loss 0.500  kept 75.00"

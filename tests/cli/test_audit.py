@@ -56,6 +56,7 @@ def test_conditions_set_the_exit_code(grb, grb_json, model, tmp_path):
         (("--weights", "w.safetensors"), "a model's file has its own"),
         (("--targets", "class=9"), "no class '9'"),
         (("--id", "account"), "is no path"),
+        (("--effort", "quik"), "quick, standard or thorough is needed"),
         (("--scenario", "inject"), "Did you mean 'injection'"),
     ],
 )

@@ -52,3 +52,19 @@ def test_changed_edges(grb_json):
 )
 def test_bad_input_gets_one_sentence(grb, words, sentence):
     assert sentence in refusal(grb("certify", *words))
+
+
+def test_rows_of_several_seeds_are_told_apart_and_what_they_share_is_said_once(grb):
+    done = grb("certify", "gcn+hash-vote", "-d", "synth-tiny", *FEW, "--model-param", "divide=senders", "--seeds", "2")
+    heads, _, *rows = done.stdout.splitlines()[1:]
+    assert heads.split()[2:4] == ["seed", "targets"]
+    assert [row.split("inside")[1].split()[0] for row in rows if "inside" in row] == ["0", "1"]
+    assert done.stderr.count("every statement holds with certainty") == 1
+
+
+def test_what_is_left_together_is_in_per_cent_as_its_table_is(grb, grb_json, tmp_path):
+    line = ("certify", "gcn+hash-vote", "-d", "synth-tiny", *FEW, "--model-param", "divide=senders")
+    line = (*line, "--limit", "nodes=2", "--store", tmp_path / "store")
+    (found,) = grb_json(*line)["results"]
+    (row,) = [text for text in grb(*line).stdout.splitlines() if " full " in text]
+    assert row.split()[-2] == f"{100 * found['collective'] / found['targets']:.2f}"

@@ -17,6 +17,8 @@ def test_edits_of_ours_are_replayed(grb, grb_json, tmp_path: Path):
     assert len(found["rows"][1]["accuracy_runs"]) == 2
     done = grb(*line)
     assert done.stdout.startswith("gcn on synth-tiny: accuracy in %\n") and "half" in done.stdout
+    single = grb(*line[:-1], "1").stdout
+    assert "half" in single and "±" not in single and "+-" not in single  # one training has no deviation
 
 
 def test_a_pool_is_replayed_and_what_is_refused_is_said(grb, grb_json, tmp_path: Path):

@@ -86,3 +86,20 @@ def test_a_board_without_ranks_claims_nothing():
     bare = replace(made, ranks={})
     assert answers(bare, "full").winner == "No defense on made-up is ranked yet."
     assert answers(bare, "full").certainty == "Nothing can be claimed."
+
+
+def test_attackers_who_ask_are_no_transfers_and_have_a_column_of_their_own():
+    threat = {"kind": "modification", "edge_ratio": 0.05, "queries": 1000, "answers": "labels"}
+    common = {"defense": "gcn", "difficulty": "full", "repeat": 0, "victim": 0, "changed": 0.0}
+    rows = [
+        Run("none", score=0.9, knowledge="none", **common),
+        Run("random-search", score=0.8, knowledge="transfer", metadata={"threat": threat}, **common),
+        Run("random-search", score=0.6, knowledge="query", metadata={"threat": threat}, **common),
+    ]
+    made = board_from_runs(rows, dataset="synth-tiny", scenario="modification", difficulties=["full"])
+    scores = {cell.attack: (cell.knowledge, cell.score.mean) for cell in made.cells}
+    assert scores["random-search"] == ("transfer", 0.8)
+    assert scores["random-search (queries)"] == ("query", 0.6)
+    said = answers(made, "full")
+    assert "under attacks by transfer and queries" in said.winner
+    assert said.attacker.endswith("; who may ask the model does so at most 1,000 times and hears labels.")

@@ -10,8 +10,10 @@ from typing import Any, Literal, get_args
 from torch import Tensor, nn
 
 from grb.attack.auto.ensemble import GraphAutoAttack, members
+from grb.attack.auto.member import Member
 from grb.attack.base import Attack, AttackContext, Knowledge, run_attack
 from grb.attack.build import build_attack
+from grb.attack.modification.random_search import RandomSearch
 from grb.auditing.bridges import Bridges
 from grb.auditing.curve import value_of
 from grb.dataset import Dataset
@@ -25,6 +27,8 @@ Effort = Literal["quick", "standard", "thorough"]
 UNITS = {"injection": "injected nodes", "modification": "changed edges"}
 # beyond this many nodes quick audits leave the attacks out that look at many pairs of nodes
 LARGE = 20_000
+# of changed edges; it asks for nothing but outputs, and finds pairs of flips that are worth nothing alone
+RANDOM_SEARCH = Member("random-search", lambda level: RandomSearch(steps=(200, 1000, 4000)[level]), gradient_free=True)
 # members of the ensemble that quick audits run as probes: gradients, and where graphs are small also exact outcomes
 PROBES = {
     "small": ("classes-real", "classes-noise-apgd", "fga-masked", "local-search-mixed", "random-search"),
@@ -51,11 +55,17 @@ class Found:
     trials: tuple[dict[str, Any], ...]
 
 
+def check_effort(effort: str) -> None:
+    """Refuse an effort that there is not."""
+    known = get_args(Effort)
+    if effort not in known:
+        raise DataError(f"effort is {effort!r}, but {', '.join(known[:-1])} or {known[-1]} is needed")
+
+
 def candidates(scenario: str, effort: str, context: AttackContext, *, black_box: bool) -> list[tuple[str, Attack]]:
     """Attacks by name: the standard ensemble, or a few of its members as cheap probes."""
-    if effort not in get_args(Effort):
-        raise DataError(f"effort is '{effort}', but {', '.join(get_args(Effort))} are known")
-    named = members(context)
+    check_effort(effort)
+    named = (*members(context), *([RANDOM_SEARCH] if scenario == "modification" else []))
     random = build_attack("rnd" if scenario == "injection" else "dice", "")
     bridges: list[tuple[str, Attack]] = [("bridges", Bridges())] if scenario == "modification" else []
     if black_box:

@@ -82,15 +82,20 @@ class BreakingPoint:
     def sentence(self, metric: str, unit: str) -> str:
         """In words: ``recall:1 falls below 0.80 at 14 injected nodes (95 % interval 11 to 18)``."""
         if self.budget is None:
-            return (
-                f"{metric} stays at or above {self.threshold:.2f} up to {self.largest} {unit}, the largest budget tried"
-            )
+            most = counted(self.largest, unit)
+            return f"{metric} stays at or above {self.threshold:.2f} up to {most}, the largest budget tried"
         if self.budget == 0:
             return f"{metric} is below {self.threshold:.2f} without any attack"
         ends = [str(end) if end is not None else f"more than {self.largest}" for end in (self.low, self.high)]
         return (
-            f"{metric} falls below {self.threshold:.2f} at {self.budget} {unit} (95 % interval {ends[0]} to {ends[1]})"
+            f"{metric} falls below {self.threshold:.2f} at {counted(self.budget, unit)} "
+            f"(95 % interval {ends[0]} to {ends[1]})"
         )
+
+
+def counted(number: int, unit: str) -> str:
+    """A number with its unit, ``1 injected node`` or ``3 changed edges``."""
+    return f"{number} {unit.removesuffix('s') if number == 1 else unit}"
 
 
 def value_of(metric: Metric, logits: Tensor, y: Tensor) -> float:

@@ -10,6 +10,7 @@ import torch
 
 from grb._version import __version__
 from grb.auditing import baselines, corruptions, curve, findings
+from grb.auditing.attacks import check_effort
 from grb.auditing.cache import Cache
 from grb.auditing.report import KIND, AuditReport
 from grb.auditing.scenario import attack_scenario
@@ -79,7 +80,7 @@ def audit(
     >>> report.values["worst_case"]["values"]["accuracy"] <= report.values["clean"]["values"]["accuracy"]
     True
     """
-    _check(dataset, scenarios, budgets, threats, below)
+    _check(dataset, scenarios, budgets, threats, below, effort)
     say = on_progress or (lambda line: None)
     chosen = _metrics(dataset, metrics)
     leading = next(iter(chosen.values()))
@@ -135,7 +136,9 @@ def _check(
     budgets: Mapping[str, Sequence[int]] | None,
     threats: Mapping[str, Threat] | None,
     below: float | None,
+    effort: str,
 ) -> None:
+    check_effort(effort)
     if not isinstance(dataset, Dataset):
         made = "grb.Dataset.from_pyg(data)" if hasattr(dataset, "edge_index") else "grb.load_dataset(name)"
         raise DataError(f"dataset is a {type(dataset).__name__}, but a grb Dataset is needed; {made} makes one")

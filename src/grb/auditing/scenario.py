@@ -52,7 +52,7 @@ def attack_scenario(
         if budget == 0:
             return curve.value_of(run.metric, run.victim.clean[run.dataset.index_test], run.labels())
         if budget not in found:
-            run.say(f"{scenario}: {budget} {attacks.UNITS[scenario]}")
+            run.say(f"{scenario}: {curve.counted(budget, attacks.UNITS[scenario])}")
             smaller = {each: edits[each] for each in sorted(edits) if each < budget}
             smaller = dict(list(smaller.items())[-1:])
             own = attacks.with_budget(limits, budget)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from grb.auditing.curve import counted
 from grb.threat import Injection, Threat
 
 NOT_TESTED = (
@@ -38,13 +39,14 @@ def _capability(threat: Threat) -> str:
     if isinstance(threat, Injection):
         low, high = threat.feature_range
         said = (
-            f"testing data control: up to {threat.nodes} new nodes with up to {threat.edges_per_node} edges each and features "
+            f"testing data control: up to {counted(threat.nodes, 'new nodes')} with up to "
+            f"{counted(threat.edges_per_node, 'edges')} each and features "
             f"between {low:g} and {high:g}"
         )
     else:
         kinds = " and ".join(sorted(threat.allow))
         amount = (
-            f"{threat.edges} edges"
+            counted(threat.edges, "edges")
             if threat.edges is not None
             else f"{100 * (threat.edge_ratio or 0):g} % of the edges"
         )

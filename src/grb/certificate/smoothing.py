@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -87,13 +88,22 @@ class SmoothingCertificate:
             if self.collective
             else None
         )
+        survived = self.survived(smoothed, dataset, threat, targets.numpy(), bounds)
+        notes = (
+            [] if isinstance(model, Smoothed) else ["the model was not trained on changed graphs; '+smooth' trains it"]
+        )
+        if len(survived) and survived.max() < 1 and not self._can(smoothed, dataset, threat, targets, votes.shape[1]):
+            notes.append(
+                f"with this noise and {self.samples} samples not even a unanimous vote survives one change; "
+                f"train with more noise ({_words(self.noise)}), or draw more samples"
+            )
         return result(
             self.name,
             f"smoothed {title_of(smoothed.model)} ({_words(smoothed.noise)})",
             dataset,
             mode,
             threat,
-            budgets=self.survived(smoothed, dataset, threat, targets.numpy(), bounds),
+            budgets=survived,
             correct=right,
             budget=budget,
             unit=unit,
@@ -101,10 +111,15 @@ class SmoothingCertificate:
             confidence=1 - self.alpha,
             collective=left,
             own_model=isinstance(model, Smoothed),
-            notes=()
-            if isinstance(model, Smoothed)
-            else ("the model was not trained on changed graphs; '+smooth' trains it",),
+            notes=tuple(notes),
         )
+
+    def _can(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Tensor, classes: int) -> bool:
+        """Whether any target would survive a change if all draws said the same of it."""
+        votes = np.zeros((len(targets), classes), dtype=np.int64)
+        votes[:, 0] = self.samples
+        best = bounds_of(votes, self.alpha / len(targets))
+        return bool((self.survived(smoothed, dataset, threat, targets.numpy(), best) > 0).any())
 
     def smoothed(self, model: nn.Module) -> Smoothed:
         """The model as a smoothed one; a smoothed model keeps its own noise."""

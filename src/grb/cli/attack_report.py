@@ -59,6 +59,7 @@ def values(store: Store, run: Attacked) -> Values:
         "victims": victims,
         **{name: record.result[name] for name in ("budget", "steps", "seconds", "cpu_seconds", "notes")},
         "peak_megabytes": record.provenance["peak_megabytes"],
+        **({"queries": record.result["queries"]} if record.result.get("queries") is not None else {}),
         **({"trials": list(record.result["trials"])} if record.result.get("trials") else {}),
         **ended,
     }
@@ -94,7 +95,7 @@ def expected_steps(job: Job, dataset: Dataset) -> int | None:
     attack = build_attack(job.spec.name, dataset.name, **job.spec.params)
     steps = next((getattr(attack, name) for name in OWN_NAMES["iterations"] if hasattr(attack, name)), None)
     nodes = job.extra["threat"].get("nodes")
-    if not isinstance(steps, int):
+    if not isinstance(steps, int) or hasattr(attack, "attack_name"):  # those of the surrogate, not of its attack
         return None
     if nodes:
         batch = max(1, math.floor(getattr(attack, "sequential_step", 1.0) * nodes))
@@ -178,7 +179,8 @@ def summaries(runs: Sequence[Values]) -> list[Values]:
 
 
 def _summary(begun: Values, runs: Sequence[Values]) -> list[Values]:
-    done = [run for run in runs if run["victims"]]
+    scored = [run for run in runs if run["victims"]]
+    done = scored or [run for run in runs if "budget" in run]  # an attack without a model has nobody to score
     if not done:
         return [begun]
     costs = {
@@ -187,9 +189,13 @@ def _summary(begun: Values, runs: Sequence[Values]) -> list[Values]:
         **{key: sum(run[key] for run in done) / len(done) for key in ("seconds", "cpu_seconds")},
         "peak_megabytes": max(run["peak_megabytes"] for run in done),
     }
+    if all("queries" in run for run in done):
+        costs["queries"] = max(run["queries"] for run in done)
+    if not scored:
+        return [{**begun, **costs}]
     rows = []
-    for index, victim in enumerate(done[0]["victims"]):
-        own = [run["victims"][index] for run in done]
+    for index, victim in enumerate(scored[0]["victims"]):
+        own = [run["victims"][index] for run in scored]
         scores = {
             "clean": victim["clean"],
             "attacked": jobs.over([each["attacked"] for each in own]),
@@ -202,7 +208,10 @@ def _summary(begun: Values, runs: Sequence[Values]) -> list[Values]:
 
 def show(result: Values, title: str, seeds: int, total: int) -> None:
     """Show the summary as a table."""
-    numbers, costs = ("clean", "attacked", "drop", "changed"), ("seconds", "CPU s", "peak MB")
+    scored = result["knowledge"] != "none" or any("victim" in row for row in result["summary"])
+    numbers = ("clean", "attacked", "drop", "changed") if scored else ()
+    asked = ("queries",) if result["knowledge"] == "query" else ()
+    costs = (*asked, "seconds", "CPU s", "peak MB")
     about = result["attacked"]
     knowledge = {
         "white-box": "white-box",
@@ -213,11 +222,12 @@ def show(result: Values, title: str, seeds: int, total: int) -> None:
     jobs.show(
         result,
         f"{title}, {knowledge}" + (" on true labels" if result["labels"] == "true" else ""),
-        ["attack", "difficulty", "victim", *numbers, "budget", *costs],
-        lambda row: [row["attack"], row["difficulty"], *_cells(row)],
+        ["attack", "difficulty", *(["victim", *numbers] if scored else []), "budget", *costs],
+        lambda row: [row["attack"], row["difficulty"], *_scores(row, scored), *_costs(row, asked)],
         numbers=[*numbers, *costs],
         seeds=seeds,
         total=total,
+        scored=scored,
     )
     for run in result["runs"]:
         if run.get("trials"):
@@ -243,19 +253,29 @@ def _show_trials(run: Values) -> None:
     output.table(title, columns, rows, numbers=columns[1:-1])
 
 
-def _cells(row: Mapping[str, Any]) -> list[str | None]:
+def _scores(row: Mapping[str, Any], scored: bool) -> list[str | None]:
+    if not scored:
+        return []
     if "victim" not in row:
-        return [None] * 9
-    budget = ", ".join(
-        f"{value:g} {key.replace('_', ' ')}" for key, value in row["budget"].items() if "most" not in key
-    )
+        return [None] * 5
     return [
         row["victim"],
         f"{100 * row['clean']:.2f}",
         jobs.percent(row["attacked"]),
         f"{100 * row['drop']:.2f}",
         jobs.percent(row["changed"]),
+    ]
+
+
+def _costs(row: Mapping[str, Any], asked: Sequence[str]) -> list[str | None]:
+    if "budget" not in row:
+        return [None] * (4 + len(asked))
+    budget = ", ".join(
+        f"{value:g} {key.replace('_', ' ')}" for key, value in row["budget"].items() if "most" not in key
+    )
+    return [
         budget,
+        *(str(row[name]) if name in row else None for name in asked),
         f"{row['seconds']:.1f}",
         f"{row['cpu_seconds']:.1f}",
         f"{row['peak_megabytes']:.0f}",

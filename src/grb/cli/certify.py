@@ -80,7 +80,7 @@ def certify(
     Examples:
       grb certify gcn+known --dataset synth-cora
       grb certify gcn+hash-vote --dataset synth-cora --model-param divide=senders --limit nodes=5
-      grb certify gcn+smooth --dataset synth-cora --scenario modification --limit edges=3 --param samples=1000
+      grb certify gcn+smooth -d synth-cora --scenario modification --model-param p_drop=0.8 --param samples=1000
       grb certify gcn.safetensors --certificate bi-smoothing --json
     """
     from grb.dataset import load_dataset
@@ -227,6 +227,7 @@ def _line(found: CertifiedOutcome) -> str:
 def _show(found: Sequence[CertifiedOutcome], dataset: Dataset) -> None:
     """One row per certificate: accuracy of the certified model, clean and at every budget."""
     held = [each for each in found if not each.refusal]
+    several = len({each.defense.method.seed for each in held}) > 1
     for unit in dict.fromkeys(each.unit for each in held):
         own = [each for each in held if each.unit == unit]
         most = max(each.budget for each in own)
@@ -235,22 +236,25 @@ def _show(found: Sequence[CertifiedOutcome], dataset: Dataset) -> None:
         rows = [
             [
                 each.model,
+                *([each.defense.method.seed] if several else []),
                 each.mode,
                 f"{100 * each.accuracy(0):.2f}",
                 *(f"{100 * each.accuracy(budget):.2f}" for budget in budgets),
                 f"{100 * each.accuracy():.2f} at {each.budget}",
-                "-" if each.collective is None else str(each.collective),
+                "-" if each.collective is None else f"{100 * each.collective / each.targets:.2f}",
                 str(sum(budget < 0 for budget in each.budgets)),
             ]
             for each in own
         ]
         title = f"{dataset_title(dataset)}: accuracy in % that no attack can undercut, by number of {unit}"
-        output.table(title, ["certified model", "targets", *heads], rows, numbers=heads)
-    for each in held:
-        sure = (
-            "with certainty" if not each.samples else f"with probability {each.confidence:g} ({each.samples} samples)"
-        )
-        output.echo(f"{each.model}: every statement holds {sure}" + "".join(f"; {note}" for note in each.notes))
+        output.table(title, ["certified model", *(["seed"] if several else []), "targets", *heads], rows, numbers=heads)
+    for line in dict.fromkeys(map(_sureness, held)):  # that of several seeds and difficulties is the same
+        output.echo(line)
     for each in found:
         if each.refusal:
             output.echo(f"{each.defense.method.label()}, {each.certificate}: no certificate: {each.refusal}")
+
+
+def _sureness(found: CertifiedOutcome) -> str:
+    sure = "with certainty" if not found.samples else f"with probability {found.confidence:g} ({found.samples} samples)"
+    return f"{found.model}: every statement holds {sure}" + "".join(f"; {note}" for note in found.notes)

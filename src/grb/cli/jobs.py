@@ -172,6 +172,7 @@ def show(
     numbers: Sequence[str],
     seeds: int,
     total: int,
+    scored: bool = True,
 ) -> None:
     """Show the summary of a command as a table, with what failed and over how many seeds the means are.
 
@@ -183,6 +184,7 @@ def show(
         numbers: Columns of numbers.
         seeds: Number of seeds.
         total: Number of planned runs.
+        scored: Whether the table has scores, in per cent.
     """
     failed = any(row["failed"] for row in result["summary"])
     several = f", mean {output.plus_minus()} std of {seeds} seeds" if seeds > 1 else ""
@@ -190,7 +192,8 @@ def show(
         several = f", interrupted after {len(result['runs'])} of {total} runs"
     rows = [[*cells(row), *([f"{row['failed']} of {seeds}"] if failed else [])] for row in result["summary"]]
     heads = [*headers, *(["failed"] if failed else [])]
-    output.table(f"{title}: {result['metric']} in %{several}", heads, rows, numbers=[*numbers, "failed"])
+    said = f": {result['metric']} in %" if scored else ""
+    output.table(f"{title}{said}{several}", heads, rows, numbers=[*numbers, "failed"])
 
 
 def over(values: Sequence[float]) -> dict[str, float | None]:

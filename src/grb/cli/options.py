@@ -208,9 +208,7 @@ Seeds = Annotated[
 ]
 Difficulties = Annotated[
     str | None,
-    typer.Option(
-        "--difficulty", metavar="NAME,...", help="Test sets, for instance easy,full; all of the dataset by default."
-    ),
+    typer.Option("--difficulty", metavar="NAME,...", help="Test sets, for instance easy,full; or all."),
 ]
 Params = Annotated[
     list[str] | None,

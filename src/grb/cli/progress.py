@@ -37,7 +37,7 @@ class _Task:
     begin: float = field(default_factory=time.monotonic)
 
     def state(self) -> str:
-        if self.steps is None:
+        if self.steps is None or self.done > self.steps:  # unknown, or known wrongly
             return f"{self.done}  {self.detail}"
         left = (time.monotonic() - self.begin) / max(self.done, 1) * max(self.steps - self.done, 0)
         return f"{self.done}/{self.steps}  {self.detail}  ETA {self.bound}{clock(left)}"

@@ -158,7 +158,8 @@ def _show(dataset: str, model: str, rows: Sequence[Replayed]) -> None:
     def spread(scores: Sequence[float]) -> str:
         if not scores:
             return "-"
-        return f"{100 * statistics.fmean(scores):.2f} {sign} {100 * statistics.pstdev(scores):.2f}"
+        mean = f"{100 * statistics.fmean(scores):.2f}"
+        return mean if len(scores) == 1 else f"{mean} {sign} {100 * statistics.pstdev(scores):.2f}"
 
     cells = [
         [

@@ -61,7 +61,7 @@ def train(
     seed: options.Seed = None,
     params: options.Params = None,
     train_mode: TrainMode = "inductive",
-    difficulty: options.Difficulties = None,
+    difficulty: options.Difficulties = "all",
     split: SplitNumber = None,
     device: options.Device = "cpu",
     threads: options.Threads = 1,

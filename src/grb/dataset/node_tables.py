@@ -24,7 +24,7 @@ PARTS = {
     **dict.fromkeys(("training",), "train"),
     **dict.fromkeys(("valid", "validation", "dev"), "val"),
 }
-FEATURES = "features (leave_out names columns that are none)"
+FEATURES = "features (unless it is named as the id, label, split or time, or left out)"
 
 
 @dataclass(frozen=True)

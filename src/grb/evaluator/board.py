@@ -22,6 +22,8 @@ from grb.evaluator.worst_case import Worst, worst_cases
 from grb.metric.summary import average, three_max, three_min, weighted
 
 CLEAN = "none"
+# what the columns of attacks that ask the victim end in
+QUERIES = " (queries)"
 # column of the ensemble's edits of other victims: the strongest of them
 POOL = "transfer pool"
 # repeat of a submitted edit that counts like ours
@@ -42,7 +44,8 @@ class Run:
         victim: Random seed of the victim's training.
         score: The metric that ranks, as a fraction.
         changed: Fraction of targets whose prediction the edit changes (Eq. 1 of the GRB paper).
-        knowledge: ``transfer`` (made without the victim), ``white-box`` (with its gradients) or ``none``.
+        knowledge: ``transfer`` (made without the victim), ``query`` (by its answers), ``white-box`` (with its gradients) or
+            ``none``.
         correct: Which targets get their true label, [t]; for the worst case per node.
         metadata: Whatever else the record says: keys, seeds, seconds, budget.
         is_submission: Whether the edit was submitted: then it counts in the worst case of a defense only, so that it can
@@ -323,8 +326,15 @@ def _whole(own: Groups, difficulty: str) -> set[str]:
 
 
 def _pooled(rows: Sequence[Run]) -> list[Run]:
-    """The rows of the tables: of all edits that the ensemble made on other victims, the strongest one on each training."""
-    ordinary = [row for row in rows if not row.battery]
+    """The rows of the tables: of all edits that the ensemble made on other victims, the strongest one on each training.
+
+    Attacks that ask the victim have columns of their own: the same attack may also have been made on a surrogate.
+    """
+    ordinary = [
+        replace(row, attack=row.attack + QUERIES) if row.knowledge == "query" else row
+        for row in rows
+        if not row.battery
+    ]
     pool: dict[tuple[str, str, int], Run] = {}
     for row in rows:
         if row.battery and row.knowledge == "white-box":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -58,12 +58,22 @@ def _winner(board: Board, difficulty: str, order: list[str]) -> str:
     leader = order[0]
     values = board.by_defense[difficulty][leader]
     weighted, worst = values.get("weighted"), values.get("worst_case")
-    others = "under perturbations" if board.scenario == "corruption" else "under transferred attacks"
+    others = _kinds(board, difficulty)
     shown = ((weighted, others), (worst, "in the worst case"))
     parts = [f"{_percent(value)} {how}" for value, how in shown if value is not None]
     metric = "" if board.metric == "accuracy" else f" ({board.metric})"
     kept = f"{_name(leader)} keeps {' and '.join(parts)} on {_name(board.dataset)}{metric}"
     return f"{kept}{_baseline(board, difficulty, leader)}."
+
+
+def _kinds(board: Board, difficulty: str) -> str:
+    """Which attacks the weighted score is of."""
+    if board.scenario == "corruption":
+        return "under perturbations"
+    kinds = {cell.knowledge for cell in board.cells if cell.difficulty == difficulty} & {"transfer", "query"}
+    if "query" not in kinds:
+        return "under transferred attacks"
+    return "under attacks by transfer and queries" if "transfer" in kinds else "under attacks by queries"
 
 
 def _baseline(board: Board, difficulty: str, leader: str) -> str:
@@ -104,7 +114,8 @@ def _certainty(board: Board, difficulty: str, order: list[str]) -> str:
         return f"First place is certain at 95 % {basis}."
     if not rivals:
         return f"First place is open: there are no intervals {basis}."
-    named = ", ".join(map(_name, rivals[:FEW])) + (f" and {len(rivals) - FEW} more" if len(rivals) > FEW else "")
+    listed = [*map(_name, rivals[:FEW]), *([f"{len(rivals) - FEW} more"] if len(rivals) > FEW else [])]
+    named = " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
     reach = f"interval of {named} reaches" if len(rivals) == 1 else f"intervals of {named} reach"
     return f"First place is open: the 95 % {reach} it ({basis})."
 
@@ -120,7 +131,16 @@ def _attacker(board: Board, difficulty: str) -> str:
     if not threats:
         return "The graphs are perturbed at random: there is no attacker." if board.scenario == "corruption" else ""
     when = "before the training" if board.objective == "poisoning" else "after the training"
-    return f"The attacker may, {when}, {_allowed(threats[0])}."
+    return f"The attacker may, {when}, {_allowed(threats[0])}{_asked(threats)}."
+
+
+def _asked(threats: Sequence[Mapping[str, Any]]) -> str:
+    """How often attackers may ask, where they may."""
+    found = next((each for each in threats if isinstance(each.get("queries"), int)), None)
+    if found is None:
+        return ""
+    times = f"{found['queries']:,} times" if found["queries"] != 1 else "once"
+    return f"; who may ask the model does so at most {times} and hears {found.get('answers', 'scores')}"
 
 
 def _allowed(threat: Mapping[str, Any]) -> str:
