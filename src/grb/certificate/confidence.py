@@ -53,7 +53,6 @@ class VoteBounds:
         label: Predicted class, [n].
         low: Lower bound of its probability, [n].
         high: Upper bound of the most probable other class, [n].
-        abstains: Where the votes do not tell which class leads, [n].
     """
 
     label: Ints
@@ -62,7 +61,7 @@ class VoteBounds:
 
     @property
     def abstains(self) -> Bools:
-        """Whether the two bounds overlap, [n]."""
+        """Where the two bounds overlap, so that the votes do not tell which class leads, [n]."""
         return self.low <= self.high
 
 
