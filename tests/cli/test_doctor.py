@@ -25,7 +25,7 @@ def test_everything_is_reported(grb_json, grb):
 
 def test_what_is_in_order_is_short_unless_everything_is_asked_for(grb):
     short, whole = grb("doctor").stdout.splitlines(), grb("doctor", "--all").stdout.splitlines()
-    assert len(short) < 45 < len(whole)
+    assert len(short) <= len(whole) - 10
     assert any("networkx" in line and line.startswith("ok") for line in whole)
     assert sum("found:" in line for line in short) == 2
 
