@@ -19,7 +19,9 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +112,14 @@ HOSTILE: tuple[Any, ...] = (
         {"name": "os:system"},
         {"kind": "injection"},
     ),
-    *(deep(20), deep(31), deep(60), deep(900)),
+    *(partial(deep, levels) for levels in (20, 31, 60, 900)),
 )
+
+
+def hostile(rng: random.Random) -> Any:
+    """One of these values, made anew: what is put into it later must not come back in other records."""
+    value = rng.choice(HOSTILE)
+    return value() if isinstance(value, partial) else deepcopy(value)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -126,18 +134,23 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def spoilt(values: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """A record with one to three places changed, left out or added."""
     made = json.loads(json.dumps(values))
+    known = list(places(made))
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        *way, last = rng.choice(list(places(made)))
+        *way, last = rng.choice(known)
         holder = made
-        for step in way:
-            holder = holder[step]
+        try:
+            for step in way:
+                holder = holder[step]
+            holder[last]
+        except (LookupError, TypeError):  # an earlier change took it away
+            continue
         action = rng.random()
-        if action < 0.1:
+        if action < 0.1 and isinstance(holder, dict | list):
             del holder[last]
         elif action < 0.2 and isinstance(holder, dict):
-            holder[rng.choice(["x", "name", "", "sha256", "format"])] = rng.choice(HOSTILE)
-        else:
-            holder[last] = rng.choice(HOSTILE)
+            holder[rng.choice(["x", "name", "", "sha256", "format"])] = hostile(rng)
+        elif isinstance(holder, dict | list):
+            holder[last] = hostile(rng)
     return made
 
 
