@@ -33,8 +33,8 @@ def margin_targets(ids: Tensor, logits: Tensor, labels: Tensor, count: int, *, h
 
     Args:
         ids: Nodes to choose from, [k].
-        logits: Of those nodes, [k, c].
-        labels: Of those nodes, [k]: what a model says for an attacker, the truth for an evaluator.
+        logits: Logits of those nodes, [k, c].
+        labels: Labels of those nodes, [k]: what a model says for an attacker, the truth for an evaluator.
         count: How many; fewer if fewer are classified correctly.
         highest: The surest ones instead of the most doubtful.
     """
@@ -56,7 +56,7 @@ def band_targets(
 
     Args:
         ids: Nodes to choose from, [k].
-        degrees: Of all nodes, [n].
+        degrees: Degrees of all nodes, [n].
         count: How many of each band; fewer where it has fewer.
         generator: The only source of randomness.
         bands: Lowest and highest degree of every band; None for no highest.
@@ -73,8 +73,8 @@ def nettack_targets(
 
     Args:
         ids: Nodes to choose from, [k].
-        logits: Of those nodes, [k, c].
-        labels: Of those nodes, [k].
+        logits: Logits of those nodes, [k, c].
+        labels: Labels of those nodes, [k].
         generator: The only source of randomness.
         edge: How many of the surest and of the most doubtful.
         middle: How many of the others.

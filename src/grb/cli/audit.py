@@ -66,7 +66,7 @@ def audit(
         float | None, typer.Option(help="The model is broken where the leading metric is below this.")
     ] = None,
     effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
-    corruptions: Annotated[bool, typer.Option(help="Whether to try the corruptions.")] = True,
+    corruptions: Annotated[bool, typer.Option(help="Try the corruptions of the graph and its features too.")] = True,
     fail_under: Annotated[
         str | None,
         typer.Option(

@@ -37,7 +37,7 @@ class Training:
         settings: Which model and how to train it.
         device: Device of the training.
         on_epoch: Called after each epoch, for progress.
-        weight_decay: Of Adam; none in GRB, 5e-4 in much of the literature.
+        weight_decay: Weight decay of Adam; none in GRB, 5e-4 in much of the literature.
     """
 
     settings: Settings

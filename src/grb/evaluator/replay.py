@@ -87,7 +87,7 @@ def replay(
         pool: From :func:`~grb.dataset.pool.read_pool`, or made of your own edits.
         defense: Whatever ends in a model, for instance ``build_defense("gcn", ...)``.
         objectives: ``evasion``: the model was trained on the clean graph; ``poisoning``: on the attacked one.
-        seeds: Of the trainings; every graph meets the same ones.
+        seeds: Random seeds of the trainings; every graph meets the same ones.
         clean: Score the clean graph first.
         transductive: Training meets test nodes without their labels, as in the literature on poisoning.
         on_row: Called with every row, for progress.

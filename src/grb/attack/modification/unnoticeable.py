@@ -42,7 +42,7 @@ class DegreeTest:
     candidate.
 
     Args:
-        degrees: Of the clean graph, [n].
+        degrees: Degrees of the clean graph, [n].
 
     References:
         Zügner, Akbarnejad and Günnemann, *Adversarial Attacks on Neural Networks for Graph Data*, KDD 2018, section 4.1.
