@@ -46,7 +46,8 @@ class SmoothingCertificate:
     Args:
         samples: Number of votes.
         alpha: Probability that any statement about any target is wrong (Bonferroni over targets and classes).
-        p_add: Probability of an added edge for a model that is not smoothed yet, as in :class:`~grb.model.smoothed.Noise`; None for the certificate's own.
+        p_add: Probability of an added edge for a model that is not smoothed yet; None for the certificate's own, see
+            :class:`~grb.model.smoothed.Noise`.
         p_drop: As above.
         p_node: As above.
         p_ablate: As above.
