@@ -56,6 +56,16 @@ def test_what_nobody_measured_is_guessed_and_says_so(tmp_path: Path) -> None:
     assert by_name["gcn+at"] == by_name["gcn+at-full"] == pytest.approx(by_name["gcn+ln"] * ADVERSARIAL / FIT)
 
 
+def test_the_ensemble_is_guessed_to_take_longer_on_slow_victims(tmp_path: Path) -> None:
+    study = plan_study(recipe(defenses=["gcn", "gatguard", "gat-jaccard"], worst_case="standard"))
+    each = seconds_of(study, Store(tmp_path / "store"))
+    ensembles = [job for job in of_kind(study, "attack") if job.spec.name == "auto"]
+    by_victim = {study.jobs[job.inputs["surrogate"]].spec.name: each[job.key] for job in ensembles}
+    single = max(each[job.key] for job in of_kind(study, "attack") if job.spec.name == "rnd")
+    assert by_victim["gatguard"] == 14 * by_victim["gcn"] and by_victim["gat-jaccard"] == 17.5 * by_victim["gcn"]
+    assert by_victim["gcn"] > 100 * single
+
+
 def test_more_iterations_are_guessed_to_take_longer(tmp_path: Path) -> None:
     empty = Store(tmp_path / "store")
     few, many = (
@@ -74,10 +84,16 @@ def test_measured_steps_count(study: Study, store: Store) -> None:
     steps = job.spec.params["iterations"]
     longer = plan_study(recipe(iterations=100 * steps))
     each = seconds_of(longer, store)
-    past = [store.read(own.key) for own in of_kind(study, "attack") if own.spec.name == "fgsm"]
-    usual = statistics.median(record.provenance["cpu_seconds"] for record in past)
-    long = [each[own.key] for own in of_kind(longer, "attack") if own.spec.name == "fgsm"]
-    assert long and all(value == pytest.approx(100 * usual) for value in long)
+    past: dict[str, list[float]] = {}
+    for own in of_kind(study, "attack"):
+        if own.spec.name == "fgsm":
+            attacked = study.jobs[own.inputs["surrogate"]].spec.name
+            past.setdefault(attacked, []).append(store.read(own.key).provenance["cpu_seconds"])
+    long = [own for own in of_kind(longer, "attack") if own.spec.name == "fgsm"]
+    assert long
+    for own in long:
+        usual = statistics.median(past[longer.jobs[own.inputs["surrogate"]].spec.name])
+        assert each[own.key] == pytest.approx(100 * usual)
 
 
 def test_measurements_of_another_dataset_do_not_count(store: Store, tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import resources
 from typing import Any
 
 from grb.auditing.svg import budget_curve
-from grb.leaderboard.page import source_hash
+from grb.leaderboard.page import environment, source_hash
 from grb.leaderboard.text import sanitize
 
 # shades of the heat map, from all kept to all lost
@@ -35,7 +34,7 @@ def to_html(values: Mapping[str, Any]) -> str:
         )
         for each in values["scenarios"]
     }
-    page = _environment().get_template("audit.html.j2")
+    page = environment(_asset).get_template("audit.html.j2")
     return str(
         page.render(
             report=_clean(dict(values)),
@@ -70,16 +69,3 @@ def _clean(value: Any) -> Any:
 def _asset(name: str) -> str:
     folder = resources.files("grb").joinpath("auditing").joinpath("templates")
     return folder.joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> Any:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -209,18 +208,9 @@ def read_taxonomy(path: Path | None) -> dict[str, Any] | None:
     """An analysis of `grb taxonomy analyse` from its JSON."""
     if path is None:
         return None
-    from grb.atomic import size_of
+    from grb.leaderboard.export import read_json
 
-    try:
-        if size_of(path) > MAX_TAXONOMY:
-            raise DataError(f"{path} is larger than {MAX_TAXONOMY} bytes; an analysis is shorter")
-        values = json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
-    except DataError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON ({str(error)[:80]}); `grb taxonomy analyse --json` writes some") from None
+    values = read_json(path, MAX_TAXONOMY, "`grb taxonomy analyse --json` writes some")
     if not isinstance(values, dict):
         raise DataError(f"{path} holds a {type(values).__name__}, but an analysis is one JSON object")
     return values

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -353,11 +353,8 @@ def _defense_side(
     for defense in sorted({key[1] for key in own if key[2] == difficulty}):
         columns = [group for key, group in own.items() if key[1] == defense and key[2] == difficulty]
         runs = _runs(columns) if defense in whole else {}
-        table = {run: np.array([row.score for row in rows]) for run, rows in runs.items()}
         summaries = {
-            "average": {run: average(values) for run, values in table.items()},
-            "three_min": {run: three_min(values) for run, values in table.items()},
-            "weighted": {run: weighted(values, side="defense") for run, values in table.items()},
+            **_summaries(runs, "defense"),
             **(worst[defense, difficulty].summaries if defense in whole else {}),
         }
         found[defense] = {name: estimate_of(values) for name, values in summaries.items() if values}
@@ -379,14 +376,21 @@ def _attack_side(own: Groups, difficulty: str, whole: set[str]) -> dict[str, dic
         runs = _runs(
             [group for key, group in own.items() if key[0] == attack and key[2] == difficulty and key[1] in whole]
         )
-        table = {run: np.array([row.score for row in rows]) for run, rows in runs.items()}
-        summaries = {
-            "average": {run: average(values) for run, values in table.items()},
-            "three_max": {run: three_max(values) for run, values in table.items()},
-            "weighted": {run: weighted(values, side="attack") for run, values in table.items()},
-        }
-        found[attack] = {name: estimate_of(values) for name, values in summaries.items() if values}
+        found[attack] = {name: estimate_of(values) for name, values in _summaries(runs, "attack").items() if values}
     return found
+
+
+def _summaries(
+    runs: Mapping[tuple[int, int], Sequence[Run]], side: Literal["attack", "defense"]
+) -> dict[str, dict[tuple[int, int], float]]:
+    """The paper's three summaries of one side, by run."""
+    name, extreme = ("three_min", three_min) if side == "defense" else ("three_max", three_max)
+    table = {run: np.array([row.score for row in rows]) for run, rows in runs.items()}
+    return {
+        "average": {run: average(values) for run, values in table.items()},
+        name: {run: extreme(values) for run, values in table.items()},
+        "weighted": {run: weighted(values, side=side) for run, values in table.items()},
+    }
 
 
 def _runs(columns: Iterable[Sequence[Run]]) -> dict[tuple[int, int], list[Run]]:

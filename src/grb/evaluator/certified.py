@@ -173,7 +173,7 @@ def may_be_certain(name: str) -> bool:
     (True, True, False)
     """
     head, *suffixes = name.split("+")
-    return head == "mlp" or "known" in suffixes or "hash-vote" in suffixes
+    return head == "mlp" or bool({"known", "bounded", "hash-vote"} & set(suffixes))
 
 
 def check_bracket(outcomes: Mapping[str, CertifiedOutcome], scores: Mapping[str, Measurement]) -> None:

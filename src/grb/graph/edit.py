@@ -15,7 +15,7 @@ from torch import Tensor
 from grb.errors import DataError
 from grb.graph import edit_export
 from grb.graph.edit_arrays import read_meta, read_pairs, read_rows
-from grb.graph.files import read_npz, write_npz
+from grb.graph.files import FREE_EDIT_BYTES, MAX_EDIT_RATIO, read_npz, write_npz
 from grb.graph.graph import Graph, in_blocks
 from grb.graph.sparse import CSR, Pattern, dense
 
@@ -192,7 +192,7 @@ class GraphEdit:
             "set_x": empty if self.set_x is None else self.set_x.detach().numpy(),
             "meta": np.frombuffer(text.encode(), dtype=np.uint8),
         }
-        return write_npz(path, arrays)
+        return write_npz(path, arrays, free_bytes=FREE_EDIT_BYTES)
 
     def to_csv(self, path: str | os.PathLike[str], names: Any = None) -> Path:
         """Write a row per change; ``names`` (``dataset.names``) gives nodes and columns the ids of the user's files."""
@@ -210,7 +210,14 @@ class GraphEdit:
     @classmethod
     def load_with_meta(cls, path: str | os.PathLike[str]) -> tuple[GraphEdit, dict[str, Any]]:
         """An edit and its metadata from a npz file; anything malformed is refused."""
-        arrays = read_npz(path, required=_ARRAYS, allowed=_ARRAYS, max_bytes=MAX_EDIT_BYTES)
+        arrays = read_npz(
+            path,
+            required=_ARRAYS,
+            allowed=_ARRAYS,
+            max_bytes=MAX_EDIT_BYTES,
+            max_ratio=MAX_EDIT_RATIO,
+            free_bytes=FREE_EDIT_BYTES,
+        )
         meta = read_meta(path, arrays["meta"], FORMAT)
         pairs = {name: read_pairs(path, arrays[name], name) for name in ("add", "drop")}
         ids = arrays["set_ids"]

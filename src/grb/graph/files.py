@@ -26,10 +26,15 @@ MAX_BYTES = 8 * 2**30
 MAX_RATIO = 200
 # a file below this size may expand by any ratio: constant arrays of small graphs compress very well
 FREE_BYTES = 64 * 2**20
+# an edit expands by so much at most: with what is counted beside it, it takes less than ten times its file
+MAX_EDIT_RATIO, FREE_EDIT_BYTES = 4, 2 * 2**20
 # size of a zip file's end record, which is the last thing in an npz file
 _END_BYTES = 22
 # arrays up to this size are read at once
 SMALL_BYTES = 2**20
+# how an entry of a zip file's directory begins; with its name and content it takes more than so many bytes
+ZIP_ENTRY = b"PK\1\2"
+FREE_ENTRIES, ENTRY_BYTES = 1000, 256
 
 
 def read_npz(
@@ -39,6 +44,7 @@ def read_npz(
     allowed: Iterable[str] | None = None,
     max_bytes: int = MAX_BYTES,
     max_ratio: int = MAX_RATIO,
+    free_bytes: int = FREE_BYTES,
     data: bytes | None = None,
     only: Iterable[str] | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
@@ -49,7 +55,8 @@ def read_npz(
         required: Names that must be present.
         allowed: If given, any other name is refused.
         max_bytes: Refuse a file whose arrays declare more than this in total.
-        max_ratio: Refuse a file whose arrays are so many times larger than it, beyond ``FREE_BYTES``.
+        max_ratio: Refuse a file whose arrays are so many times larger than it, beyond ``free_bytes``.
+        free_bytes: Arrays of so many bytes are read from a file of any size.
         data: Content of the file if it has been read already; the file itself is not opened then.
         only: If given, no other array is looked at; files of others hold object arrays beside those that matter.
     """
@@ -57,10 +64,12 @@ def read_npz(
     required = list(required)
     try:
         packed = size_of(path) if data is None else len(data)
+        if data is not None and data.count(ZIP_ENTRY) > FREE_ENTRIES + packed // ENTRY_BYTES:
+            raise DataError(f"{path} holds {data.count(ZIP_ENTRY)} arrays in {packed} bytes, which no file of grb does")
         with path.open("rb") if data is None else io.BytesIO(data) as stream, zipfile.ZipFile(stream) as archive:
             infos = archive.infolist()
             _check_ends(path, archive, stream)
-            _check_sizes(path, infos, packed, max_bytes, max_ratio)
+            _check_sizes(path, infos, packed, max_bytes, max_ratio, free_bytes)
             names = [info.filename.removesuffix(".npy") for info in infos]
             _check_names(path, names, required, allowed)
             wanted = set(names if only is None else only)
@@ -94,13 +103,18 @@ def _check_ends(path: Path, archive: zipfile.ZipFile, stream: IO[bytes]) -> None
         raise DataError(f"{path} has other bytes in front of or behind its arrays; get it again")
 
 
-def _check_sizes(path: Path, infos: list[zipfile.ZipInfo], size: int, max_bytes: int, max_ratio: int) -> None:
+def _check_sizes(
+    path: Path, infos: list[zipfile.ZipInfo], size: int, max_bytes: int, max_ratio: int, free_bytes: int
+) -> None:
     total = sum(info.file_size for info in infos)
     packed = min(sum(info.compress_size for info in infos), size)  # entries may claim the same bytes
     if total > max_bytes:
         raise DataError(f"{path} declares {total} bytes, but at most {max_bytes} are read")
-    if total > FREE_BYTES and total > max_ratio * max(packed, 1):
-        raise DataError(f"{path} expands {total // max(packed, 1)}-fold, but at most {max_ratio}-fold is read")
+    if total > free_bytes and total > max_ratio * max(packed, 1):
+        raise DataError(
+            f"{path} expands {total // max(packed, 1)}-fold, but at most {max_ratio}-fold is read; "
+            "numpy.savez writes arrays as they are"
+        )
 
 
 def _check_names(path: Path, names: list[str], required: list[str], allowed: Iterable[str] | None) -> None:
@@ -183,15 +197,25 @@ def _looks_like(head: bytes) -> str:
     return "its zip directory is missing or cut off"
 
 
-def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]]) -> Path:
-    """Write arrays to an npz file, byte for byte the same for the same arrays."""
+def write_npz(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]], *, free_bytes: int | None = None
+) -> Path:
+    """Write arrays to an npz file, byte for byte the same for the same arrays.
+
+    Args:
+        path: The file.
+        arrays: Arrays by name.
+        free_bytes: If the arrays have more bytes in all, they are written as they are, so that a reader can tell from the
+            size of the file what it takes; None deflates arrays of any size.
+    """
+    plain = free_bytes is not None and sum(np.asarray(array).nbytes for array in arrays.values()) > free_bytes
 
     def write(stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, array in arrays.items():
                 # a fixed date, because the bytes are hashed
                 info = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                info.compress_type = zipfile.ZIP_DEFLATED
+                info.compress_type = zipfile.ZIP_STORED if plain else zipfile.ZIP_DEFLATED
                 with archive.open(info, "w", force_zip64=True) as entry:
                     np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
 

@@ -189,21 +189,25 @@ def to_latex(board: Board, difficulty: str | None = None, metric: str = "score")
 
 def read_boards(path: str | os.PathLike[str]) -> list[Board]:
     """The boards of a file that :func:`to_json` wrote; anything else is refused."""
-    path = Path(path)
+    values = read_json(Path(path), MAX_BYTES, "`grb leaderboard STORE --format json` writes boards")
+    boards = values.get("boards") if isinstance(values, dict) else None
+    if not isinstance(boards, list) or not boards:
+        raise DataError(f"{path} holds no boards; `grb leaderboard STORE --format json` writes such files")
+    return [Board.from_dict(board) for board in boards]
+
+
+def read_json(path: Path, most: int, advice: str) -> Any:
+    """The value of a JSON file of at most this number of bytes; what else it is, is refused with the advice."""
     try:
-        if size_of(path) > MAX_BYTES:
-            raise DataError(f"{path} is larger than {MAX_BYTES} bytes; it was not written by grb")
-        values = json.loads(path.read_bytes(), parse_constant=_no_constant)
+        if size_of(path) > most:
+            raise DataError(f"{path} is larger than {most} bytes; {advice}, and shorter ones")
+        return json.loads(path.read_bytes(), parse_constant=_no_constant)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
     except DataError:
         raise
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON of boards ({str(error)[:80]})") from None
-    boards = values.get("boards") if isinstance(values, dict) else None
-    if not isinstance(boards, list) or not boards:
-        raise DataError(f"{path} holds no boards; `grb leaderboard STORE --format json` writes such files")
-    return [Board.from_dict(board) for board in boards]
+        raise DataError(f"{path} is no JSON ({str(error)[:80]}); {advice}") from None
 
 
 def _no_constant(name: str) -> Any:

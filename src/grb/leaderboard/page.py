@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -60,16 +60,17 @@ def build_page(
 
 def render(template: str, **values: Any) -> str:
     """A template of ours with every value escaped."""
-    return str(_environment().get_template(template).render(values))
+    return str(environment(asset).get_template(template).render(values))
 
 
 @cache
-def _environment() -> Any:
+def environment(read: Callable[[str], str]) -> Any:
+    """Templates that ``read`` gives by name, with every value escaped and none missing."""
     import jinja2
 
     # autoescape=True and not select_autoescape: that one looks at the ending, which is .j2 here, and would escape nothing
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(asset),
+        loader=jinja2.FunctionLoader(read),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

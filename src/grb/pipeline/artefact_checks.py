@@ -70,6 +70,11 @@ def safetensors_header(data: bytes) -> dict[str, Any]:
     header = read_json(data[8 : 8 + size])
     if not isinstance(header, dict):
         raise IntegrityError("its weights have no header")
+    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    if 8 + size + max(ends, default=0) != len(data):
+        raise IntegrityError(
+            f"its weights end after {8 + size + max(ends, default=0)} bytes, but their file has {len(data)}"
+        )
     return header
 
 

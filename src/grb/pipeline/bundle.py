@@ -14,12 +14,13 @@ from typing import IO
 
 from grb.atomic import size_of, write_atomic
 from grb.errors import DataError, IntegrityError
-from grb.graph.files import FREE_BYTES, MAX_RATIO
+from grb.graph.files import ENTRY_BYTES, FREE_BYTES, FREE_ENTRIES, MAX_RATIO, ZIP_ENTRY
 from grb.pipeline import gate
 from grb.pipeline.attestation import add_attestation, attestations, read_envelope
 from grb.pipeline.derived import DerivedChecks
 from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.job import KINDS
+from grb.pipeline.json_memory import JsonMemory, memory_limit
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
@@ -29,11 +30,12 @@ _NAME = re.compile(
     r"|attestations/[0-9a-f]{64}\.json"
 )
 MAX_BYTES = 16 * 2**30
-# records of ours are deflated to a third, edits and weights are almost as large as before
+# records of ours are deflated to a third; edits and weights are almost as large as before, or else stored as they are
 MAX_JSON_RATIO, FREE_JSON = 20, 2**20
-# how an entry of a zip file's directory begins; with its name and content it takes more than so many bytes
-_ENTRY = b"PK\1\2"
-FREE_ENTRIES, ENTRY_BYTES = 1000, 256
+MAX_OBJECT_RATIO, FREE_OBJECT = 2, 2**18
+# an attestation holds its statement once more, as text
+ATTESTATION_MEMORY = 10
+_BLOCK = 2**18
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -203,7 +205,9 @@ def _name_conflicts(source: Store, target: Store, keys: Iterable[str]) -> Iterat
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, date_time=_DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
+    # what is deflated very well would be refused by a reader that looks after its memory
+    deflated = len(data) <= FREE_OBJECT or MAX_OBJECT_RATIO * len(zlib.compress(data, 6)) > len(data) * 1.05
+    info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
     archive.writestr(info, data)
 
 
@@ -217,11 +221,16 @@ def _unpack(path: Path, target: Path) -> None:
             for info in infos:
                 destination = target / info.filename
                 destination.parent.mkdir(parents=True, exist_ok=True)
+                count = JsonMemory() if info.filename.endswith(".json") else None
                 with archive.open(info) as stream, destination.open("wb") as out:
                     left = info.file_size
-                    while left > 0 and (block := stream.read(min(left, 2**20))):
+                    while left > 0 and (block := stream.read(min(left, _BLOCK))):
                         out.write(block)
                         left -= len(block)
+                        if count is not None:
+                            count.add(block)
+                if count is not None:
+                    _check_memory(path, packed, info, count)
     except FileNotFoundError:
         raise DataError(f"no bundle {path}; `grb store copy STORE FILE.zip` writes one") from None
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:
@@ -234,9 +243,9 @@ def _check_count(path: Path, packed: int) -> None:
     """Refuse a bundle of very many very small files before its directory is read: every entry takes a kilobyte of memory."""
     count, end = 0, b""
     with path.open("rb") as stream:
-        while block := stream.read(2**20):
-            count += (end + block).count(_ENTRY)
-            end = block[1 - len(_ENTRY) :]
+        while block := stream.read(_BLOCK):
+            count += (end + block).count(ZIP_ENTRY)
+            end = block[1 - len(ZIP_ENTRY) :]
     if count > FREE_ENTRIES + packed // ENTRY_BYTES:
         raise DataError(f"{path} holds {count} files in {packed} bytes, which no bundle of grb does")
 
@@ -255,6 +264,11 @@ def _check_entries(path: Path, packed: int, infos: list[zipfile.ZipInfo]) -> Non
         )
     for info in infos:
         if not info.filename.endswith(".json"):
+            if info.file_size > max(FREE_OBJECT, MAX_OBJECT_RATIO * info.compress_size):
+                raise DataError(
+                    f"{path} holds an artefact that expands from {info.compress_size} to {info.file_size} bytes, but at "
+                    f"most {MAX_OBJECT_RATIO}-fold is read"
+                )
             continue
         if info.file_size > MAX_RECORD:
             raise DataError(f"{path} holds a record of {info.file_size} bytes, but at most {MAX_RECORD} are read")
@@ -263,3 +277,15 @@ def _check_entries(path: Path, packed: int, infos: list[zipfile.ZipInfo]) -> Non
                 f"{path} holds a record that expands from {info.compress_size} to {info.file_size} bytes, but at most "
                 f"{MAX_JSON_RATIO}-fold is read"
             )
+
+
+def _check_memory(path: Path, packed: int, info: zipfile.ZipInfo, count: JsonMemory) -> None:
+    """Refuse a record that would take more memory than ten times the bundle."""
+    needed = count.bytes
+    if info.filename.startswith("attestations/"):
+        needed = max(needed, ATTESTATION_MEMORY * info.file_size)
+    if needed > memory_limit(packed):
+        raise DataError(
+            f"{path} holds a record of {info.file_size} bytes that would take {needed} bytes of memory, but a bundle of "
+            f"{packed} bytes may take {memory_limit(packed)}"
+        )

@@ -15,10 +15,16 @@ from grb.pipeline.study import StudyInfo
 from grb.threat import Injection, threat_from_dict
 
 # certificates without samples, and the suffix of the models that each is about; others may be put around any model
-CERTAIN = ("by-construction", "hash-vote")
+CERTAIN = ("by-construction", "bounded-influence", "hash-vote")
 # defaults of sampled ones, which jobs leave out
 SAMPLED = {"samples": 10_000, "alpha": 0.01}
-OWN = {"hash-vote": "hash-vote", "sparse-smoothing": "smooth", "bi-smoothing": "smooth", "interception": "smooth"}
+OWN = {
+    "bounded-influence": "bounded",
+    "hash-vote": "hash-vote",
+    "sparse-smoothing": "smooth",
+    "bi-smoothing": "smooth",
+    "interception": "smooth",
+}
 
 
 def check_certificate(job: Job, content: CertifiedOutcome) -> Iterator[str]:

@@ -10,14 +10,15 @@ import numpy as np
 
 from grb.constraints import SLACK, Constraints
 from grb.errors import DataError
-from grb.graph.files import read_npz
+from grb.graph.files import FREE_EDIT_BYTES, MAX_EDIT_RATIO, read_npz
+from grb.pipeline.json_memory import check_memory
 from grb.threat import Injection, Modification, Threat, threat_from_dict
 
 Array = np.ndarray[Any, Any]
 MAX_EDIT_BYTES = 2**31
-# an edit of more than 64 MB may expand by so much: with what is counted beside it, less than ten times its file
-MAX_EDIT_RATIO = 4
 MAX_META = 2**20
+# columns or rows that are counted at a time
+_BLOCK = 2**16
 ARRAYS = ("add", "drop", "new_x", "set_ids", "set_x", "meta")
 
 
@@ -36,11 +37,18 @@ def check_edit(
         What the file says about itself, and one sentence for every contradiction.
     """
     arrays = read_npz(
-        str(name), required=ARRAYS, allowed=ARRAYS, max_bytes=MAX_EDIT_BYTES, max_ratio=MAX_EDIT_RATIO, data=data
+        str(name),
+        required=ARRAYS,
+        allowed=ARRAYS,
+        max_bytes=MAX_EDIT_BYTES,
+        max_ratio=MAX_EDIT_RATIO,
+        free_bytes=FREE_EDIT_BYTES,
+        data=data,
     )
     try:
         if arrays["meta"].nbytes > MAX_META:
             raise ValueError(f"more than {MAX_META} bytes")
+        check_memory(arrays["meta"].tobytes())
         meta = json.loads(arrays["meta"].tobytes())
         nodes = int(meta["n"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -80,9 +88,19 @@ def count_budget(arrays: Mapping[str, Array], nodes: int, threat: Threat) -> dic
     if isinstance(threat, Modification):
         return {"edges": add.shape[1] + drop.shape[1], "feature_nodes": len(arrays["set_ids"])}
     new = len(arrays["new_x"])
-    ends = add.ravel()
-    degrees = np.bincount(ends[ends >= nodes].astype(np.int64) - nodes, minlength=new)
-    return {"nodes": new, "edges": add.shape[1], "most_edges_per_node": int(degrees.max()) if len(degrees) else 0}
+    return {"nodes": new, "edges": add.shape[1], "most_edges_per_node": _most_ends(add.ravel(), nodes)}
+
+
+def _most_ends(ends: Array, nodes: int) -> int:
+    """How often the most frequent of the new nodes is an end; memory follows from the edges, not from what ids they name."""
+    new = ends[ends >= nodes]
+    new.sort()
+    starts = np.flatnonzero(np.concatenate([[True], new[1:] != new[:-1]])) if len(new) else np.zeros(0, dtype=np.int64)
+    return int(np.diff(starts, append=len(new)).max()) if len(new) else 0
+
+
+def _blocks(rows: Array) -> Iterator[Array]:
+    return (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
 
 
 def _excess(
@@ -120,8 +138,10 @@ def _check_constraints(
     arrays: Mapping[str, Array], nodes: int, constraints: Constraints, said: Mapping[str, Any]
 ) -> Iterator[str]:
     """What constraints say without the graph: ranges and choices of columns, ids of ends, and cost."""
-    ends = arrays["add"][arrays["add"] < nodes]
-    if isinstance(constraints.connect, tuple) and not np.isin(ends, constraints.connect).all():
+    connect = constraints.connect
+    if isinstance(connect, tuple) and not all(
+        np.isin(ends[ends < nodes], connect).all() for ends in _blocks(arrays["add"].ravel())
+    ):
         yield "its edit has new edges at nodes that its constraints do not connect"
     for rows in (arrays["new_x"], arrays["set_x"]):
         if not rows.size:
@@ -131,14 +151,10 @@ def _check_constraints(
             yield f"its constraints name column {beyond[0]}, but its edit has {rows.shape[1]} features"
             return
         for column, low, high in constraints.ranges:
-            own = rows[:, column]
-            slack = SLACK * np.maximum(np.abs(own), 1)
-            if not ((own >= low - slack) & (own <= high + slack)).all():
+            if not all(_within(own, low, high) for own in _blocks(rows[:, column])):
                 yield f"its edit has values of column {column} beyond {low:g} to {high:g}, which its constraints forbid"
         for first, *values in constraints.choices:
-            own = rows[:, int(first)]
-            off = np.abs(own[:, None] - np.array(values)[None]).min(1)
-            if not (off <= SLACK * np.maximum(np.abs(own), 1)).all():
+            if not all(_chosen(own, np.array(values)) for own in _blocks(rows[:, int(first)])):
                 yield f"its edit has values of column {int(first)} that its constraints do not choose from"
     if constraints.cost is None:
         return
@@ -153,6 +169,18 @@ def _check_constraints(
         yield f"its cost is {short(cost)}, but its edit costs {fixed:g}{'' if most == fixed else f' to {most:g}'}"
     elif "graphs" not in said and cost > constraints.cost * (1 + 1e-9):  # in a collection every graph has the limit
         yield f"its edit costs {cost:g}, but its threat model allows {constraints.cost:g}"
+
+
+def _within(own: Array, low: float, high: float) -> bool:
+    slack = SLACK * np.maximum(np.abs(own), 1)
+    return bool(((own >= low - slack) & (own <= high + slack)).all())
+
+
+def _chosen(own: Array, values: Array) -> bool:
+    nearest = np.full(len(own), np.inf)
+    for value in values:
+        nearest = np.minimum(nearest, np.abs(own - value))
+    return bool((nearest <= SLACK * np.maximum(np.abs(own), 1)).all())
 
 
 def short(value: Any) -> str:

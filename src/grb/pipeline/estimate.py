@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,19 @@ from grb.pipeline.study import DatasetSize, Study
 # CPU seconds at the size of grb-cora (5,429 edges), measured on one core; a guess for everything else
 FIT, ADVERSARIAL, ATTACK_STEP, SCORE = 15.0, 60.0, 0.012, 0.02
 CORA_EDGES = 5_429
+# of the standard ensembles against a GCN, and how much longer other victims take
+ENSEMBLE = {"auto": 20.0, "auto-edges": 60.0}
+SLOW_VICTIM = {
+    "gatguard": 14.0,
+    "gat": 7.0,
+    "softmedian": 7.0,
+    "egnnguard": 5.0,
+    "gcnguard": 5.0,
+    "gcn-svd": 4.0,
+    "r-gcn": 3.0,
+    "tagcn": 3.0,
+}
+SLOW_PREPROCESSING = 2.5
 SAMPLE = 0.006
 # CPU seconds of a profiling epoch: per step, per node and convolution (of collections, and of single graphs, which train on all
 # nodes), and per entry of the adjacency and convolution
@@ -48,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Past:
-    """What jobs of one kind, method and dataset took: CPU seconds (of an attack, per step) and peak megabytes."""
+    """CPU seconds (of an attack, per step) and peak megabytes of jobs of one kind, method, dataset and attacked model."""
 
     seconds: float
     megabytes: float
@@ -59,15 +72,15 @@ def estimate(study: Study, store: Store) -> list[Line]:
 
     ``measured`` says that every number comes from jobs of the same method and dataset in this store.
     """
-    history = _history(study, store)
+    history, models = _history(study, store), _models(study.jobs.values())
     groups: dict[str, list[Job]] = defaultdict(list)
     for job in study.jobs.values():
         groups[job.kind].append(job)
     lines = []
     for kind, jobs in groups.items():
         todo = [job for job in jobs if not store.has(job.key)]
-        known = [history.get(_method(job)) for job in todo]
-        seconds = [_seconds(job, past, study) for job, past in zip(todo, known, strict=True)]
+        known = [history.get(_method(job, models)) for job in todo]
+        seconds = [_seconds(job, past, study, models) for job, past in zip(todo, known, strict=True)]
         megabytes = [_megabytes(job, past, study) for job, past in zip(todo, known, strict=True)]
         lines.append(
             Line(
@@ -85,20 +98,29 @@ def estimate(study: Study, store: Store) -> list[Line]:
 
 def seconds_of(study: Study, store: Store) -> dict[str, float]:
     """Estimated CPU seconds of every job that is not done yet, so that progress weighs long jobs more than short ones."""
-    history = _history(study, store)
+    history, models = _history(study, store), _models(study.jobs.values())
     todo = {key: job for key, job in study.jobs.items() if not store.has(key)}
-    return {key: _seconds(job, history.get(_method(job)), study) for key, job in todo.items()}
+    return {key: _seconds(job, history.get(_method(job, models)), study, models) for key, job in todo.items()}
 
 
-def _method(job: Job) -> tuple[str, str, str]:
-    return job.data.dataset, job.kind, job.spec.name
+def _models(jobs: Iterable[Job]) -> dict[str, str]:
+    """Names of the models that are trained, by the keys of their jobs."""
+    return {job.key: job.spec.name for job in jobs if job.kind == "fit"}
 
 
-def _history(study: Study, store: Store) -> Mapping[tuple[str, str, str], Past]:
-    found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
-    for record in store.records():
-        if record.job.data.dataset in study.sizes and record.job.kind in BYTES:
-            found[_method(record.job)].append(record)
+def _method(job: Job, models: Mapping[str, str]) -> tuple[str, str, str, str]:
+    attacked = models.get(job.inputs.get("surrogate", ""), "") if job.kind == "attack" else ""
+    return job.data.dataset, job.kind, job.spec.name, attacked
+
+
+def _history(study: Study, store: Store) -> Mapping[tuple[str, str, str, str], Past]:
+    records = [
+        record for record in store.records() if record.job.data.dataset in study.sizes and record.job.kind in BYTES
+    ]
+    models = _models(record.job for record in records)
+    found: dict[tuple[str, str, str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        found[_method(record.job, models)].append(record)
     return {
         name: Past(
             statistics.median(map(_seconds_per_step, records)),
@@ -116,7 +138,7 @@ def _seconds_per_step(record: Record) -> float:
     return float(record.provenance["cpu_seconds"]) / steps
 
 
-def _seconds(job: Job, past: Past | None, study: Study) -> float:
+def _seconds(job: Job, past: Past | None, study: Study, models: Mapping[str, str]) -> float:
     if past is not None:
         return past.seconds * (_epochs(job.method) if job.kind == "profile" else study.steps.get(job.key, 1))
     size = study.sizes.get(job.data.dataset, UNKNOWN)
@@ -124,6 +146,8 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
     if job.kind == "fit":
         adversarial = job.spec.name != SUBMISSION and ModelName.parse(job.spec.name).adversarial
         return scale * (ADVERSARIAL if adversarial else FIT)
+    if job.kind == "attack" and job.spec.name in ENSEMBLE:
+        return scale * ENSEMBLE[job.spec.name] * _slower(models.get(job.inputs.get("surrogate", ""), SUBMISSION))
     if job.kind == "attack":
         return scale * ATTACK_STEP * study.steps.get(job.key, 1)
     if job.kind == "certify":  # a forward pass per vote of a smoothed model, or per group
@@ -131,6 +155,14 @@ def _seconds(job: Job, past: Past | None, study: Study) -> float:
     if job.kind == "profile":
         return _profiling_seconds(job.method, job.spec.name, size)
     return scale * SCORE
+
+
+def _slower(victim: str) -> float:
+    """How many times longer than a GCN a model is attacked."""
+    if victim == SUBMISSION:
+        return 1.0
+    name = ModelName.parse(victim)
+    return SLOW_VICTIM.get(name.base, 1.0) * (SLOW_PREPROCESSING if name.preprocess else 1.0)
 
 
 def _profiling_seconds(method: Mapping[str, Any], model: str, size: DatasetSize) -> float:

@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from grb.errors import DataError, IntegrityError
 from grb.pipeline.job import Job
-from grb.pipeline.spec import canonical_json, digest
+from grb.pipeline.json_memory import FREE_MEMORY, check_memory
+from grb.pipeline.spec import canonical_json, canonical_parts, digest
 
 FORMAT = 2
 # name of the spec of a job that nobody computed: its artefact was submitted
@@ -24,6 +25,10 @@ NOT_COMPUTED = (SUBMISSION, FILE)
 MAX_RECORD = 32 * 2**20
 MAX_DEPTH = 32
 MAX_VALUES = 1_000_000
+# larger records are hashed part by part, because their canonical text would be in memory three times
+LARGE = 2**18
+# a byte takes at most 209 bytes of memory, so that what is smaller takes less than FREE_MEMORY
+SMALL = FREE_MEMORY // 209
 # what differs between two runs of one job on one machine
 CLOCKS = frozenset({"seconds", "cpu_seconds", "peak_megabytes"})
 # which study asked first is no result either
@@ -86,7 +91,8 @@ class Record:
             # the canonical text in two parts, because that of the job is hashed once more; refuses infinite numbers as well
             job = canonical_json(values.pop("job"))
             del values["format"]
-            found = _sha256(f'{{"format":{FORMAT},"job":{job},{canonical_json(values)[1:]}')
+            text = canonical_parts(values) if len(data) > LARGE else iter((canonical_json(values),))
+            found = _sha256(f'{{"format":{FORMAT},"job":{job},{next(text)[1:]}', text)
             of_key = record.key == key == _sha256(job)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             reason = " ".join(str(error).split())[:80]
@@ -140,11 +146,12 @@ def _check_text(values: Any) -> None:
 
 
 def _check_size(data: bytes) -> None:
-    if len(data) <= MAX_VALUES:  # a value takes at least a byte
+    if len(data) <= min(SMALL, MAX_VALUES):  # which takes less than is free
         return
     # every value but the first of its list or mapping follows a comma
     if len(data) > MAX_RECORD or data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
         raise ValueError(f"it has more than {MAX_RECORD} bytes or {MAX_VALUES} values")
+    check_memory(data)
 
 
 def _check_depth(data: bytes, values: Any) -> None:
@@ -160,8 +167,11 @@ def _check_depth(data: bytes, values: Any) -> None:
     raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _sha256(text: str, more: Iterable[str] = ()) -> str:
+    found = hashlib.sha256(text.encode())
+    for part in more:
+        found.update(part.encode())
+    return found.hexdigest()
 
 
 def _objects(values: Any) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,11 @@ def path_of(thing: Any) -> str:
 def canonical_json(value: Any) -> str:
     """One text for one value: keys sorted, no spaces, no NaN."""
     return _ENCODER.encode(value)
+
+
+def canonical_parts(value: Any) -> Iterator[str]:
+    """Iterate over the parts of the canonical text, slower and without holding it."""
+    return _ENCODER.iterencode(value)
 
 
 def digest(value: Any) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from grb.pipeline.derived import DerivedChecks
 
 MAX_MESSAGE = 400
+MAX_STAMP = 1000
 # almost every record is shorter, so that one call reads it
 USUAL_RECORD = 2**16
 # not waiting for a writer where somebody put a pipe in place of a record
@@ -70,8 +71,12 @@ class Store:
                 raise DataError(f"{self.path} is neither a store nor empty; give a store, or a new directory")
             return
         try:
-            found = json.loads(stamp.read_text())["format"]
-        except (ValueError, KeyError, TypeError, OSError) as error:
+            with open(stamp, "rb", opener=_open) as stream:
+                data = stream.read(MAX_STAMP + 1)
+            if len(data) > MAX_STAMP:
+                raise ValueError(f"more than {MAX_STAMP} bytes")
+            found = json.loads(data)["format"]
+        except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise DataError(f"{stamp} cannot be read ({str(error)[:80]}); it is not a store of grb") from None
         if found != FORMAT:
             old = isinstance(found, int) and found < FORMAT
