@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -38,6 +38,34 @@ class Perturbation(Protocol):
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
         """Return the perturbed graph."""
+
+
+class Fixed:
+    """A perturbation that draws nothing."""
+
+    random: ClassVar[bool] = False
+    version: ClassVar[int] = 1
+
+
+class Drawn:
+    """A perturbation that uses the generator."""
+
+    random: ClassVar[bool] = True
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class DrawnShare(Drawn):
+    """A random perturbation of a fraction of the edges.
+
+    Args:
+        share: The fraction.
+    """
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_fraction(self.share, "share")
 
 
 def check_compat(compat: object) -> None:

@@ -12,18 +12,16 @@ from grb.catalogue import resolve
 from grb.errors import DataError, UnknownName
 from grb.graph import Graph
 from grb.names import perturbation_parts
-from grb.perturb.base import Perturbation
+from grb.perturb.base import Fixed, Perturbation
 
 # what the published tables call the unperturbed dataset
 ORIGINAL = "-"
 
 
 @dataclass(frozen=True)
-class Original:
+class Original(Fixed):
     """The graph as it is: what every other perturbation is compared with."""
 
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     title = ORIGINAL
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:

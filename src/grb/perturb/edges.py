@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,22 +10,32 @@ from numpy.typing import NDArray
 
 from grb.errors import DataError
 from grb.graph import Adjacency, CompleteAdjacency, Graph, Pattern
-from grb.perturb.base import Floats, Integers, Streams, boundaries, check_fraction, joined, owners, ranges, ranks
+from grb.perturb.base import (
+    Drawn,
+    DrawnShare,
+    Fixed,
+    Floats,
+    Integers,
+    Streams,
+    boundaries,
+    joined,
+    owners,
+    ranges,
+    ranks,
+)
 
 # rounds of drawing pairs before those that are left are listed one by one
 ROUNDS = 30
 
 
 @dataclass(frozen=True)
-class NoEdges:
+class NoEdges(Fixed):
     """No edge at all: every node stands for itself.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.2.
     """
 
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     title = "NoEdges"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
@@ -38,7 +47,7 @@ class NoEdges:
 
 
 @dataclass(frozen=True)
-class FullyConn:
+class FullyConn(Fixed):
     """Every node joined with every other node of its graph; the edges are never written out.
 
     The adjacency of the result is a :class:`grb.graph.CompleteAdjacency`. A model that multiplies by
@@ -48,8 +57,6 @@ class FullyConn:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.2.
     """
 
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     title = "FullyConn"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
@@ -59,20 +66,14 @@ class FullyConn:
 
 
 @dataclass(frozen=True)
-class DropEdges:
+class DropEdges(DrawnShare):
     """Remove a fraction of the edges of every graph, chosen uniformly.
 
     Args:
         share: Fraction of the edges that are removed; rounded down in every graph.
     """
 
-    share: float = 0.5
-    random: ClassVar[bool] = True
-    version: ClassVar[int] = 1
     title = "DropEdges"
-
-    def __post_init__(self) -> None:
-        check_fraction(self.share, "share")
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
         """Return the graph without some edges."""
@@ -83,7 +84,7 @@ class DropEdges:
 
 
 @dataclass(frozen=True)
-class Sparsify:
+class Sparsify(DrawnShare):
     r"""Keep a fraction of the edges of every graph, preferably those that connect it.
 
     Edges are drawn without replacement with weights :math:`1 / d_u + 1 / d_v`, which is what the effective resistance of an
@@ -97,13 +98,7 @@ class Sparsify:
         von Luxburg, Radl and Hein, *Hitting and Commute Times in Large Random Neighborhood Graphs*, JMLR 2014.
     """
 
-    share: float = 0.5
-    random: ClassVar[bool] = True
-    version: ClassVar[int] = 1
     title = "Sparsify"
-
-    def __post_init__(self) -> None:
-        check_fraction(self.share, "share")
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
         """Return the graph with the most important edges."""
@@ -117,7 +112,7 @@ class Sparsify:
 
 
 @dataclass(frozen=True)
-class AddEdges:
+class AddEdges(Drawn):
     """New edges between random nodes of the same graph, chosen uniformly among the pairs that have none.
 
     Args:
@@ -125,8 +120,6 @@ class AddEdges:
     """
 
     share: float = 0.5
-    random: ClassVar[bool] = True
-    version: ClassVar[int] = 1
     title = "AddEdges"
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -11,22 +11,20 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import CSR, Graph, Pattern
-from grb.perturb.base import Compat, Streams, boundaries, check_compat, owners
+from grb.perturb.base import Compat, Drawn, Fixed, Streams, boundaries, check_compat, owners
 
 # one-hot entries above which they are kept sparse unless asked otherwise: 64 MB as numbers
 DENSE = 2**24
 
 
 @dataclass(frozen=True)
-class NoNodeFtrs:
+class NoNodeFtrs(Fixed):
     """The same single feature, one, for every node: what is left is the structure.
 
     References:
         Liu et al., *Taxonomy of Benchmarks in Graph Representation Learning*, LoG 2022, Section 2.1.
     """
 
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     title = "NoNodeFtrs"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
@@ -35,7 +33,7 @@ class NoNodeFtrs:
 
 
 @dataclass(frozen=True)
-class NodeDeg:
+class NodeDeg(Fixed):
     """The degree of every node as a one-hot vector: a summary of the structure instead of the features.
 
     Args:
@@ -54,8 +52,6 @@ class NodeDeg:
     encoding: Literal["range", "unique"] | None = None
     cap: int | None = None
     sparse: bool | None = None
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     title = "NodeDeg"
 
     def __post_init__(self) -> None:
@@ -87,7 +83,7 @@ def _one_hot(positions: Tensor, width: int, sparse: bool) -> Tensor | CSR:
 
 
 @dataclass(frozen=True)
-class RandFtrs:
+class RandFtrs(Drawn):
     """One feature per node, uniform in [-1, 1]: it tells nodes apart and says nothing about them.
 
     Args:
@@ -100,8 +96,6 @@ class RandFtrs:
     """
 
     compat: Compat = None
-    random: ClassVar[bool] = True
-    version: ClassVar[int] = 1
     title = "RandFtrs"
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import heapq
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from grb.errors import DataError
 from grb.graph import Graph
 from grb.perturb.base import (
     Compat,
+    Fixed,
     Floats,
     Integers,
     Streams,
@@ -46,7 +47,7 @@ ZERO = EQUAL = 1e-7
 
 
 @dataclass(frozen=True)
-class FiedlerFrag:
+class FiedlerFrag(Fixed):
     r"""Cut the largest component in two, again and again, between the signs of its Fiedler vector.
 
     The Fiedler vector :math:`\phi_1` belongs to the second smallest eigenvalue of the Laplacian :math:`L = D - A`; nodes with
@@ -70,8 +71,6 @@ class FiedlerFrag:
     iterations: int | None = None
     smallest: int = 20
     compat: Compat = None
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     title = "FiedlerFrag"
 
     def __post_init__(self) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import torch
 
 from grb.errors import DataError
 from grb.graph import Graph
-from grb.perturb.base import Compat, Integers, Streams, boundaries, check_compat, filtered, owners
+from grb.perturb.base import Compat, Drawn, Integers, Streams, boundaries, check_compat, filtered, owners
 
 
 @dataclass(frozen=True)
-class Frag:
+class Frag(Drawn):
     """Cut into fragments: a random node and all within k steps of it, again and again in what is left.
 
     Every fragment is connected and has a node from which all others are at most ``k`` steps away, so a path falls into
@@ -32,8 +31,6 @@ class Frag:
 
     k: int = 1
     compat: Compat = None
-    random: ClassVar[bool] = True
-    version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if self.k < 0:

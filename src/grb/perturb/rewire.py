@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from grb.graph import Graph
-from grb.perturb.base import Compat, Integers, Streams, check_compat, check_fraction, ranks
+from grb.perturb.base import Compat, Drawn, Integers, Streams, check_compat, check_fraction, ranks
 from grb.perturb.edges import Edges
 
 # rounds without a single swap after which a graph is given up, or searched in full if it has few edges left
@@ -19,7 +18,7 @@ FEW = 128
 
 
 @dataclass(frozen=True)
-class RandRewire:
+class RandRewire(Drawn):
     r"""Swap the ends of random pairs of edges, every edge at most once, until half of all edges have been moved.
 
     :math:`(a, b), (c, d)` become :math:`(a, d), (c, b)` or :math:`(a, c), (b, d)`. A swap that would make a self-loop, an
@@ -39,8 +38,6 @@ class RandRewire:
 
     share: float = 0.5
     compat: Compat = None
-    random: ClassVar[bool] = True
-    version: ClassVar[int] = 1
     title = "RandRewire"
 
     def __post_init__(self) -> None:

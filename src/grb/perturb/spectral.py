@@ -18,7 +18,7 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, CompleteAdjacency, Graph, Pattern, dense, normalise
-from grb.perturb.base import Compat, Floats, Integers, boundaries, check_compat, csr_of, ranges
+from grb.perturb.base import Compat, Fixed, Floats, Integers, boundaries, check_compat, csr_of, ranges
 
 Filter = Literal["hard", "wavelet"]
 Masks = NDArray[np.bool_]
@@ -32,11 +32,9 @@ FILLED = 0.25
 
 
 @dataclass(frozen=True)
-class _Band:
+class _Band(Fixed):
     filter: Filter | None = None
     compat: Compat = None
-    random: ClassVar[bool] = False
-    version: ClassVar[int] = 1
     band: ClassVar[int]
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import torch
@@ -14,6 +15,11 @@ from grb.model.base import hidden_sizes
 from grb.model.bridges import INSTALL_DGL as INSTALL
 
 Activation = Callable[[Tensor], Tensor]
+
+
+def relu(x: Tensor) -> Tensor:
+    """The rectifier."""
+    return torch.relu(x)
 
 
 def dgl_layers() -> Any:
@@ -74,40 +80,58 @@ class Stack(nn.Module):
         raise DataError("a stack needs at least one layer")
 
 
+@dataclass(eq=False, repr=False)
 class DGLModel(Wrapped):
-    """A ready model of DGL's layers: takes our graphs and makes DGL's of them, self-loops included where layers want them."""
+    """A ready model of DGL's layers: takes our graphs and makes DGL's of them, self-loops included where layers want them.
 
+    A subclass is a dataclass too, adds its own fields, and makes its layers in :meth:`stack`.
+
+    Args:
+        in_features: Number of input features.
+        out_features: Number of classes.
+        hidden_features: Hidden widths, or one width together with ``n_layers``.
+        n_layers: Number of layers, if one width is given.
+        activation: Function behind every hidden layer.
+        layer_norm: Normalise rows in front of every layer but the last.
+        feat_norm: None; the dataset normalises features.
+        adj_norm_func: None; the layers normalise as far as they want to.
+        dropout: Rate behind every hidden layer.
+    """
+
+    in_features: int
+    out_features: int
+    hidden_features: int | Sequence[int] = (64, 64)
+    n_layers: int | None = None
+    activation: InitVar[Activation] = field(default=relu, kw_only=True)  # may be a module, which the stack owns
+    layer_norm: bool = field(default=False, kw_only=True)
+    feat_norm: None = field(default=None, kw_only=True)
+    adj_norm_func: None = field(default=None, kw_only=True)
+    dropout: float = field(default=0.0, kw_only=True)
     model_type = "dgl"
     model_name = ""
-    adj_norm_func = None
-    feat_norm = None
+    self_loops = True
 
-    def __init__(self, module: nn.Module, *, self_loops: bool) -> None:
-        super().__init__(module, "dgl", "edge_weight", self_loops=self_loops)
+    def __post_init__(self, activation: Activation) -> None:
+        owner = f"grb.model.dgl.{type(self).__name__}"
+        if self.feat_norm is not None:
+            raise DataError(f"{owner} got feat_norm={self.feat_norm!r}, but features are normalised by the dataset")
+        if self.adj_norm_func is not None:
+            raise DataError(f"{owner} got an adj_norm_func, but DGL's layers normalise by themselves; give None")
+        sizes = [self.in_features, *hidden_sizes(self.hidden_features, self.n_layers), self.out_features]
+        stack = self.stack(sizes, activation, dgl_layers())
+        super().__init__(stack, "dgl", "edge_weight", self_loops=self.self_loops)
+
+    def stack(self, sizes: list[int], activation: Activation, layers: Any) -> Stack:
+        """The layers, given the widths from features to classes, the activation and the module ``dgl.nn.pytorch``."""
+        raise NotImplementedError(
+            f"{type(self).__name__} needs stack(sizes, activation, layers), which makes its layers"
+        )
 
     def __repr__(self) -> str:
         return f"grb.model.dgl.{type(self).__name__}({self.module})"
-
-
-def widths(in_features: int, out_features: int, hidden_features: Any, n_layers: int | None) -> list[int]:
-    """Widths from the features to the classes."""
-    return [in_features, *hidden_sizes(hidden_features, n_layers), out_features]
-
-
-def check_old_arguments(owner: str, feat_norm: Any, adj_norm_func: Any) -> None:
-    """Refuse what THUDM/grb's models took and ours do in one place: the dataset, and the layers themselves."""
-    if feat_norm is not None:
-        raise DataError(f"{owner} got feat_norm={feat_norm!r}, but features are normalised by the dataset")
-    if adj_norm_func is not None:
-        raise DataError(f"{owner} got an adj_norm_func, but DGL's layers normalise by themselves; give None")
 
 
 def gin_perceptron(before: int, after: int, batch_norm: bool) -> nn.Module:
     """Two linear maps with a relu between, and a batch norm behind."""
     norm = nn.BatchNorm1d(after) if batch_norm else nn.Identity()
     return nn.Sequential(nn.Linear(before, after), nn.ReLU(), nn.Linear(after, after), norm)
-
-
-def relu(x: Tensor) -> Tensor:
-    """The rectifier."""
-    return torch.relu(x)
