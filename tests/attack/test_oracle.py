@@ -18,7 +18,7 @@ from attack.contexts import random_graph, victim, view_of
 from grb.attack import AttackContext, run_attack
 from grb.attack.base import AttackError
 from grb.attack.distil import Distil, EdgeDistil
-from grb.attack.injection.query_search import QuerySearch as NodeSearch
+from grb.attack.injection import InjectionRandomSearch as NodeSearch
 from grb.attack.modification import EvA, RandomSearch
 from grb.attack.oracle import QueryError, QueryOracle
 from grb.errors import BudgetError, DataError

@@ -19,7 +19,7 @@ from grb.trainer.loop import _remembering
 CLASSES, FEATURES = 4, 9
 WITHOUT_NORM = ("sgc", "r-gcn", "gcnguard", "gatguard", "gcn-svd", "grand")
 # weights along edges that depend on earlier layers or on neighbours of neighbours, and edges that depend on features
-WITHOUT_STAGES = ("gcnguard", "gatguard", "egnnguard")
+WITHOUT_STAGES = ("gcnguard", "gatguard", "egnnguard", "rung", "elasticgnn", "softmedian-gdc")
 OPTIONS = [
     *[(name, {}) for name in entries("model")],
     *[(f"{name}+ln", {}) for name in entries("model") if name not in WITHOUT_NORM],
@@ -30,6 +30,9 @@ OPTIONS = [
     ("gin", {"hidden_features": [5]}),
     ("sgcn", {"hidden_features": [5, 5, 5], "k": 1}),
     ("grand", {"input_dropout": 0.0, "k": 2}),
+    ("rung", {"variant": "code", "gamma": 1.0}),
+    ("elasticgnn", {"norm": "l1", "lambda1": 0.1}),
+    ("gprgnn", {"coefficients": "random", "k": 3}),
     ("gat-transform-cosine", {"function": "unit"}),
 ]
 
@@ -127,8 +130,8 @@ def test_gradients_reach_features_and_every_parameter(model: GraphModel, graph: 
 
 
 def test_gradients_of_edge_values_equal_finite_differences(model: GraphModel, graph: Graph) -> None:
-    if model.name in ("mlp", "gcn-svd"):
-        pytest.skip("an MLP has no edges, the eigenvectors of GCN-SVD are constants")
+    if model.name in ("mlp", "gcn-svd", "softmedian-gdc"):
+        pytest.skip("an MLP has no edges, eigenvectors of GCN-SVD and PageRank of SoftMedian-GDC are constants")
     model = model.double()
     assert isinstance(graph.x, Tensor)
     x, edges = graph.x.double(), graph.adj.num_edges

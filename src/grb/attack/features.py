@@ -91,6 +91,17 @@ class BestIterate:
             self.features, self.loss, self.accuracy = features.detach().clone(), loss, accuracy
         return self.patience is not None and self.waited >= self.patience
 
+    def gradient(self, objective: Objective, x: Tensor) -> tuple[Tensor, float] | None:
+        """Judge features and give the gradient of the loss there, and the loss; None if it is time to stop."""
+        x.requires_grad_()
+        loss, accuracy = objective(x)
+        value = float(loss.detach())
+        objective.report(value, accuracy)
+        if self.update(x, value, accuracy):
+            return None
+        (gradient,) = torch.autograd.grad(loss, x)
+        return gradient, value
+
 
 @dataclass(frozen=True)
 class SignAscent:
@@ -119,13 +130,10 @@ class SignAscent:
         x = torch.where(so_far.isnan(), start, so_far).clamp(*limits)
         best = BestIterate(self.patience)
         for _ in range(self.steps):
-            x.requires_grad_()
-            loss, accuracy = objective(x)
-            objective.report(float(loss.detach()), accuracy)
-            if best.update(x, float(loss.detach()), accuracy):
+            slope = best.gradient(objective, x)
+            if slope is None:
                 return best.features
-            (gradient,) = torch.autograd.grad(loss, x)
-            x = (x.detach() + self.step_size * gradient.sign()).clamp_(*limits)
+            x = (x.detach() + self.step_size * slope[0].sign()).clamp_(*limits)
         return judge_last(objective, best, x)
 
 

@@ -65,5 +65,5 @@ def test_one_class_and_one_target_are_enough() -> None:
 
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"share": 0.0}, {"share": 1.5}, {"share": float("nan")}])
 def test_what_cannot_be_searched_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(DataError, match="at least 1 and above 0 to 1 are needed"):
+    with pytest.raises(DataError, match=rf"{next(iter(wrong))} is .*, but .* is needed"):
         InjectionRandomSearch(**wrong)  # type: ignore[arg-type]

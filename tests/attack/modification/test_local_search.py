@@ -75,5 +75,5 @@ def test_it_leaves_no_more_than_fga_on_the_way() -> None:
 
 
 def test_settings_without_meaning_are_refused() -> None:
-    with pytest.raises(DataError, match="share 2"):
+    with pytest.raises(DataError, match="share is 2"):
         LocalSearch(share=2)

@@ -90,5 +90,5 @@ def test_nodes_of_degree_one_are_never_touched() -> None:
 def test_settings_without_meaning_are_refused() -> None:
     with pytest.raises(DataError, match="local_fraction is -1, but must not be negative"):
         LRBCD(local_fraction=-1)
-    with pytest.raises(DataError, match="at least 1 each and a positive lr"):
+    with pytest.raises(DataError, match="steps is 0, but at least 1 is needed"):
         LRBCD(steps=0)

@@ -45,14 +45,11 @@ class AutoPGD:
         best, progress = BestIterate(self.patience), _Progress(self.step_size)
         marks = checkpoints(self.steps)
         for step in range(self.steps):
-            x.requires_grad_()
-            loss, accuracy = objective(x)
-            objective.report(float(loss.detach()), accuracy)
-            if best.update(x, float(loss.detach()), accuracy):
+            slope = best.gradient(objective, x)
+            if slope is None:
                 return best.features
-            (gradient,) = torch.autograd.grad(loss, x)
-            x, gradient = x.detach(), gradient.sign()
-            progress.update(float(loss.detach()), x, gradient)
+            x, gradient = x.detach(), slope[0].sign()
+            progress.update(slope[1], x, gradient)
             if step in marks and progress.stalled():
                 x, before, gradient = progress.x, progress.x, progress.gradient
             ahead = (x + progress.step_size * gradient).clamp(*limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,11 +13,10 @@ from grb.attack.base import AttackContext
 from grb.attack.injection.base import InjectionProblem, Limits
 from grb.attack.injection.edges import CHUNK
 from grb.attack.losses import margin, typical_margin
-from grb.errors import DataError
+from grb.attack.oracle import Judge, judge_of
+from grb.attack.setting_checks import at_least, fractions, positive
+from grb.attack.square import shrunk
 from grb.graph import GraphEdit, dense
-
-# fractions of the queries after which a proposal changes half as much
-MILESTONES = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +29,11 @@ class InjectionRandomSearch(Limits):
     draws one of three for a random fraction of the nodes (half of them at first, one at the end): another row :math:`z`, other
     edges, or the opposite ends in a random block of coordinates. It is accepted if fewer targets keep their label, or as many
     with a larger :math:`\sum_v \tanh(-m_v / s)`, where :math:`m_v` is the margin and :math:`s` the median of the clean
-    margins. One proposal is one query.
+    margins. One proposal is one query. With an oracle (``knowledge="query"``) it proposes until the queries are spent; where
+    the answers are labels, a proposal that changes no label is accepted by the toss of a coin.
 
     Args:
-        steps: Number of proposals.
+        steps: Number of proposals where there is no limit of queries.
         share: Fraction of the injected nodes, and of the coordinates, that the first proposals change.
 
     References:
@@ -48,22 +48,26 @@ class InjectionRandomSearch(Limits):
     """The papers' steps are for gradients."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or not 0 < self.share <= 1:
-            raise DataError(f"steps is {self.steps} and share {self.share}, but at least 1 and above 0 to 1 are needed")
+        at_least(1, steps=self.steps)
+        fractions(share=self.share)
+        positive(share=self.share)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Exchange random nodes for random others."""
-        threat = context.injection
-        context.surrogate()
+        threat, oracle = context.injection, context.oracle
+        if oracle is None:
+            context.surrogate()
         if not (threat.nodes and threat.edges_per_node and len(context.targets)):
             return GraphEdit(n=context.graph.n)
+        if oracle is not None and oracle.left < 2:  # too few to learn anything
+            return _drawn(context, generator)
         search = _Search(context)
         aims = search.new_edges(threat.nodes, generator)
         x = search.new_features(aims, generator)
         best = search.judge(aims, x)
-        for step in range(self.steps):
-            halvings = sum(step >= milestone * self.steps for milestone in MILESTONES)
-            fraction = self.share / 2**halvings
+        steps = self.steps if oracle is None else oracle.left
+        for step in range(steps):
+            fraction = shrunk(self.share, step, steps)
             changed = torch.randperm(threat.nodes, generator=generator)[: max(1, round(fraction * threat.nodes))]
             tried_aims, tried_x = aims.clone(), x.clone()
             what = int(torch.randint(3, (1,), generator=generator))
@@ -76,7 +80,8 @@ class InjectionRandomSearch(Limits):
                 block = torch.rand(x.shape[1], generator=generator) < max(fraction, 1 / x.shape[1])
                 tried_x[changed] = torch.where(block, search.opposite(x[changed]), x[changed])
             found = search.judge(tried_aims, tried_x)
-            if found.order < best.order:
+            tied = search.hard and found.order[0] == best.order[0]
+            if found.order < best.order or (tied and bool(torch.rand((), generator=generator) < 0.5)):
                 best, aims, x = found, tried_aims, tried_x
                 search.right = found.right
             context.report(-best.order[1], best.order[0] / len(context.targets))
@@ -96,10 +101,22 @@ class _Search:
 
     def __init__(self, context: AttackContext) -> None:
         self.context = context
-        self.problem = InjectionProblem(context)
-        self.labels = self.problem.labels
-        self.scale = typical_margin(self.problem.logits, self.labels)
-        self.right = self.problem.logits.argmax(1) == self.labels
+        if context.oracle is None:
+            problem = InjectionProblem(context)
+            clean, self.labels = problem.logits, problem.labels
+            scale = typical_margin(clean, self.labels)
+            self._ask: Callable[[GraphEdit, Tensor], Tensor] = lambda edit, x: problem.forward(edit)(x)
+            self._judge: Judge = lambda told: (
+                torch.tanh(margin(told, self.labels) / scale),
+                told.argmax(1) == self.labels,
+            )
+        else:
+            oracle, targets = context.oracle, context.targets
+            clean = oracle()[targets]
+            self.labels, self._judge = judge_of(clean)
+            self._ask = lambda edit, x: oracle(edit)[targets]
+        self.hard = clean.dim() == 1
+        self.right = self._judge(clean)[1]
         self.width = min(context.injection.edges_per_node, len(context.targets))
         self.rows = dense(context.graph.x)[context.targets]
         classes = int(self.labels.max()) + 1
@@ -147,9 +164,18 @@ class _Search:
         return GraphEdit(n=n, add=torch.stack([self.context.targets[aims.flatten()], nodes]), new_x=x)
 
     def judge(self, aims: Tensor, x: Tensor) -> _Judged:
-        """Ask the model once."""
+        """Ask once, the model or its oracle."""
         with torch.no_grad():
-            logits = self.problem.forward(self.edit(aims, x))(x)
-        right = logits.argmax(1) == self.labels
-        loss = float(torch.tanh(margin(logits, self.labels) / self.scale).mean())
-        return _Judged((int(right.sum()), -loss), right)
+            losses, right = self._judge(self._ask(self.edit(aims, x), x))
+        return _Judged((int(right.sum()), -float(losses.mean())), right)
+
+
+def _drawn(context: AttackContext, generator: torch.Generator) -> GraphEdit:
+    """Nodes with random targets and random ends of the range, for an attacker who may not even ask twice."""
+    threat, (n, t) = context.injection, (context.graph.n, len(context.targets))
+    width = min(threat.edges_per_node, t)
+    aims = torch.cat([torch.randperm(t, generator=generator)[:width] for _ in range(threat.nodes)])
+    ends = torch.randint(2, (threat.nodes, context.graph.num_features), generator=generator)
+    x = torch.tensor(threat.feature_range, dtype=torch.float32)[ends]
+    nodes = torch.arange(n, n + threat.nodes).repeat_interleave(width)
+    return GraphEdit(n=n, add=torch.stack([context.targets[aims], nodes]), new_x=x)

@@ -13,7 +13,7 @@ from grb.attack.modification.local import FlipEvaluator, note_cost
 from grb.attack.modification.pairs import contains
 from grb.attack.modification.queried import search_evaluator, still_right
 from grb.attack.modification.selectors import accept
-from grb.errors import DataError
+from grb.attack.setting_checks import at_least, fractions
 from grb.graph import GraphEdit
 
 # no flip, as the number of a pair
@@ -58,13 +58,9 @@ class EvA(Limits):
     version = 1
 
     def __post_init__(self) -> None:
-        least = min(self.population, self.steps, self.tournament, self.focus)
-        if least < 1 or self.cuts < 0 or not 0 <= self.mutation_rate <= 1:
-            raise DataError(
-                f"population is {self.population}, steps {self.steps}, tournament {self.tournament}, focus {self.focus}, cuts "
-                f"{self.cuts} and mutation_rate {self.mutation_rate}, but the first four must be at least 1, cuts at least 0 "
-                "and the rate from 0 to 1"
-            )
+        at_least(1, population=self.population, steps=self.steps, tournament=self.tournament, focus=self.focus)
+        at_least(0, cuts=self.cuts)
+        fractions(mutation_rate=self.mutation_rate)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Evolve lists of flips and return the best."""

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from grb.attack.base import Attack, AttackContext
-from grb.attack.modification.base import Limits, SearchState, finished
-from grb.attack.modification.exchange import Exchange
-from grb.attack.modification.local import FlipEvaluator, affordable, note_cost
+from grb.attack.base import AttackContext
+from grb.attack.modification.base import SearchState
+from grb.attack.modification.exchange import ExchangeAttack
+from grb.attack.modification.local import FlipEvaluator, affordable
 from grb.attack.modification.pairs import PairSpace
 from grb.attack.modification.scores import victim_of
-from grb.errors import DataError
+from grb.attack.setting_checks import at_least
 from grb.graph import GraphEdit
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvAPlus(Limits):
+class EvAPlus(ExchangeAttack):
     """One set of flips and its mutations, each evaluated exactly; what was learnt about a target is remembered.
 
     As EvA it asks for outputs of the model alone, aims at accuracy, and mutates towards targets that are not lost yet. Other
@@ -43,20 +43,12 @@ class EvAPlus(Limits):
     """
 
     candidates: int = 2048
-    refresh: int = 16
-    rounds: int = 20
-    share: float = 0.5
     memory: int = 8
-    start: Attack | None = None
     version = 2
 
     def __post_init__(self) -> None:
-        least = min(self.candidates, self.refresh, self.memory)
-        if least < 1 or self.rounds < 0 or not 0 <= self.share <= 1:
-            raise DataError(
-                f"candidates is {self.candidates}, refresh {self.refresh}, memory {self.memory}, rounds {self.rounds} and "
-                f"share {self.share}, but 1 or more for the first three, 0 or more and 0 to 1 are needed"
-            )
+        super().__post_init__()
+        at_least(1, candidates=self.candidates, memory=self.memory)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Mutate and exchange flips by their exact outcomes."""
@@ -65,14 +57,7 @@ class EvAPlus(Limits):
             return state.edit
         victim = victim_of(context, gradients=False)
         propose = Mutations(context.targets, victim.labels, state.space, self.candidates, self.memory, generator)
-        search = Exchange(context, victim, propose, self.refresh, generator)
-        if self.start is not None:
-            edit = self.start(context, generator=generator)
-            search.start(torch.cat([edit.add, edit.drop], dim=1))
-        search.grow()
-        search.exchange(self.rounds, self.share)
-        note_cost(context, search.evaluator)
-        return finished(context, search.state)
+        return self.exchanged(context, victim, propose, generator)
 
 
 @dataclass(eq=False)

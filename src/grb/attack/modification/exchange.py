@@ -10,13 +10,15 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from grb.attack.base import AttackContext
+from grb.attack.base import Attack, AttackContext
 from grb.attack.losses import Loss, tanh_margin, typical_margin
-from grb.attack.modification.base import SearchState
+from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.gradient import Victim
-from grb.attack.modification.local import FlipEvaluator, Outcomes, evaluator_of
+from grb.attack.modification.local import FlipEvaluator, Outcomes, evaluator_of, note_cost
 from grb.attack.modification.pairs import contains
 from grb.attack.modification.selectors import accept, earlier
+from grb.attack.setting_checks import at_least, fractions
+from grb.graph import GraphEdit
 
 # what the summed loss counts beside one target that is lost, and in the last flips of a budget
 WEIGHT, LAST_WEIGHT = 0.3, 1e-3
@@ -186,3 +188,38 @@ class Exchange:
         if different.shape[1]:
             self.evaluator.flip(different)
         self.state = before
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeAttack(Limits):
+    """What attacks by exchanges share.
+
+    Args:
+        refresh: Flips that are made at most before pairs are proposed anew.
+        rounds: Exchanges after the budget is spent.
+        share: Fraction of the flips that the first exchange takes back.
+        start: An attack whose edges are the first flips; the search starts from the clean graph if not given.
+    """
+
+    refresh: int = 16
+    rounds: int = 20
+    share: float = 0.5
+    start: Attack | None = None
+
+    def __post_init__(self) -> None:
+        at_least(1, refresh=self.refresh)
+        at_least(0, rounds=self.rounds)
+        fractions(share=self.share)
+
+    def exchanged(
+        self, context: AttackContext, victim: Victim, propose: Proposals, generator: torch.Generator
+    ) -> GraphEdit:
+        """Spend the budget on proposed pairs, and exchange the flips that matter least."""
+        search = Exchange(context, victim, propose, self.refresh, generator)
+        if self.start is not None:
+            edit = self.start(context, generator=generator)
+            search.start(torch.cat([edit.add, edit.drop], dim=1))
+        search.grow()
+        search.exchange(self.rounds, self.share)
+        note_cost(context, search.evaluator)
+        return finished(context, search.state)

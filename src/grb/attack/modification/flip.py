@@ -37,16 +37,16 @@ class FLIP(Limits):
     Args:
         flip_type: Centrality: ``deg`` degree, ``bet`` betweenness (estimated above 5,000 nodes; ``bet-exact`` is not, and
             needs the extra igraph), ``eigen`` eigenvector.
-        mode: ``descend``: the most central edges first, as in GRB's configurations; ``ascend``: the least central first,
-            as its paper says.
+        mode: ``ascend``: the least central edges first, as GRB's paper says; ``descend``: the most central first, as in its
+            configurations.
 
     References:
         Bojchevski and Günnemann, *Adversarial Attacks on Node Embeddings via Graph Poisoning*, ICML 2019.
     """
 
     flip_type: Kind = "deg"
-    mode: Literal["descend", "ascend"] = "descend"
-    version = 1
+    mode: Literal["descend", "ascend"] = "ascend"
+    version = 2
     needs_model = False
 
     def __post_init__(self) -> None:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from grb.attack.base import Attack, AttackContext
+from grb.attack.base import AttackContext
 from grb.attack.losses import Loss, masked_cross_entropy
-from grb.attack.modification.base import Limits, SearchState, finished
+from grb.attack.modification.base import SearchState
 from grb.attack.modification.eva_plus import Mutations
-from grb.attack.modification.exchange import Exchange, Proposals
+from grb.attack.modification.exchange import ExchangeAttack, Proposals
 from grb.attack.modification.gradient import Victim
-from grb.attack.modification.local import FlipEvaluator, affordable, note_cost
+from grb.attack.modification.local import FlipEvaluator, affordable
 from grb.attack.modification.scores import GradientScores, victim_of
 from grb.attack.modification.selectors import NEVER, best
-from grb.errors import DataError
+from grb.attack.setting_checks import at_least
 from grb.graph import GraphEdit
 
 # absent pairs whose gradients are looked at: by the closed form, and by autograd
@@ -26,7 +26,7 @@ MEMORY = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSearch(Limits):
+class LocalSearch(ExchangeAttack):
     r"""Gradients propose, exact outcomes decide, and flips that turn out not to matter are exchanged.
 
     In every round the pairs with the largest :math:`(1 - 2 a_{uv})\, \partial L / \partial a_{uv}` are evaluated one by one
@@ -52,18 +52,13 @@ class LocalSearch(Limits):
     loss: Loss = masked_cross_entropy
     candidates: int = 4096
     mutations: int = 0
-    refresh: int = 16
-    rounds: int = 20
     share: float = 0.2
-    start: Attack | None = None
     version = 2
 
     def __post_init__(self) -> None:
-        if self.refresh < 1 or self.candidates < 1 or self.mutations < 0 or self.rounds < 0 or not 0 <= self.share <= 1:
-            raise DataError(
-                f"refresh is {self.refresh}, candidates {self.candidates}, mutations {self.mutations}, rounds {self.rounds} "
-                f"and share {self.share}, but 1 or more twice, 0 or more twice and 0 to 1 are needed"
-            )
+        super().__post_init__()
+        at_least(1, candidates=self.candidates)
+        at_least(0, mutations=self.mutations)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Add and exchange flips by their exact outcomes."""
@@ -75,14 +70,7 @@ class LocalSearch(Limits):
         if self.mutations:
             drawn = Mutations(context.targets, victim.labels, state.space, self.mutations, MEMORY, generator)
             propose = Both(propose, drawn, state)
-        search = Exchange(context, victim, propose, self.refresh, generator)
-        if self.start is not None:
-            edit = self.start(context, generator=generator)
-            search.start(torch.cat([edit.add, edit.drop], dim=1))
-        search.grow()
-        search.exchange(self.rounds, self.share)
-        note_cost(context, search.evaluator)
-        return finished(context, search.state)
+        return self.exchanged(context, victim, propose, generator)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from grb.attack.modification.relaxation import Block, of_numbers, relaxed, sums_
 from grb.attack.modification.scores import victim_of
 from grb.attack.modification.scores import weights as weights_of
 from grb.attack.modification.selectors import accept
+from grb.attack.setting_checks import at_least, positive
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -122,11 +123,9 @@ class LRBCD(Limits):
     version = 1
 
     def __post_init__(self) -> None:
-        if min(self.steps, self.search_space_size, self.max_final_samples) < 1 or not self.lr > 0:
-            raise DataError(
-                f"steps is {self.steps}, search_space_size {self.search_space_size}, max_final_samples "
-                f"{self.max_final_samples} and lr {self.lr}, but at least 1 each and a positive lr are needed"
-            )
+        at_least(1, steps=self.steps, search_space_size=self.search_space_size)
+        at_least(1, max_final_samples=self.max_final_samples)
+        positive(lr=self.lr)
         if not self.local_fraction >= 0:
             raise DataError(f"local_fraction is {self.local_fraction}, but must not be negative")
 

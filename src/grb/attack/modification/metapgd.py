@@ -14,7 +14,7 @@ from grb.attack.modification.base import Limits, SearchState
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.attack.modification.metattack import Goal, Metattack, surrogate_score
 from grb.attack.modification.relaxation import Search
-from grb.errors import DataError
+from grb.attack.setting_checks import at_least, fractions, positive
 from grb.graph import Adjacency, GraphEdit
 
 
@@ -61,13 +61,11 @@ class MetaPGD(Limits):
 
     def __post_init__(self) -> None:
         self.training()  # refuses what a training does not take
-        if min(self.steps, self.search_space_size, self.max_final_samples) < 1 or not self.lr_factor > 0:
-            raise DataError(
-                f"steps is {self.steps}, search_space_size {self.search_space_size}, max_final_samples "
-                f"{self.max_final_samples} and lr_factor {self.lr_factor}, but at least 1 each and a positive factor are needed"
-            )
-        if not 0 <= self.n_epoch_resampling <= 1:
-            raise DataError(f"n_epoch_resampling is {self.n_epoch_resampling}, but 0 to 1 is needed")
+        at_least(
+            1, steps=self.steps, search_space_size=self.search_space_size, max_final_samples=self.max_final_samples
+        )
+        positive(lr_factor=self.lr_factor)
+        fractions(n_epoch_resampling=self.n_epoch_resampling)
 
     def training(self) -> Metattack:
         """The surrogate's training as Metattack has it."""

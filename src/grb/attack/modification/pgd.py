@@ -16,6 +16,7 @@ from grb.attack.losses import Loss, cross_entropy, masked_cross_entropy
 from grb.attack.modification.base import Limits, SearchState
 from grb.attack.modification.relaxation import Search
 from grb.attack.modification.scores import victim_of
+from grb.attack.setting_checks import check_rounding
 from grb.errors import DataError
 from grb.graph import GraphEdit, dense
 
@@ -143,11 +144,7 @@ class TopologyPGD(Limits):
 
     def __post_init__(self) -> None:
         check_steps(step_size=float(self.step_size), steps=self.steps)
-        if self.max_final_samples < 1 or self.refinements < 0:
-            raise DataError(
-                f"max_final_samples is {self.max_final_samples} and refinements {self.refinements}, but at least 1 and 0 are "
-                "needed"
-            )
+        check_rounding(self.max_final_samples, self.refinements)
 
     @classmethod
     def paper(cls, **changes: Any) -> TopologyPGD:

@@ -14,6 +14,7 @@ from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.relaxation import Search
 from grb.attack.modification.scores import ByGradient, victim_of
 from grb.attack.modification.selectors import RandomBlocks
+from grb.attack.setting_checks import check_rounding
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -94,11 +95,7 @@ class PRBCD(_Blocks):
                 f"n_epoch_resampling is {self.n_epoch_resampling} and lr_factor {self.lr_factor}, but 0 to 1 and a positive "
                 "number are needed"
             )
-        if self.max_final_samples < 1 or self.refinements < 0:
-            raise DataError(
-                f"max_final_samples is {self.max_final_samples} and refinements {self.refinements}, but at least 1 and 0 are "
-                "needed"
-            )
+        check_rounding(self.max_final_samples, self.refinements)
 
     @classmethod
     def paper(cls, **changes: Any) -> PRBCD:

@@ -13,11 +13,9 @@ from grb.attack.modification.local import note_cost
 from grb.attack.modification.pairs import without
 from grb.attack.modification.queried import search_evaluator
 from grb.attack.modification.selectors import accept
+from grb.attack.square import shrunk
 from grb.errors import DataError
 from grb.graph import GraphEdit
-
-# fractions of the queries after which a proposal replaces half as many flips
-MILESTONES = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +79,7 @@ class RandomSearch(Limits):
     def _taken_back(self, state: SearchState, step: int, steps: int, generator: torch.Generator) -> Tensor:
         """Which flips a proposal replaces, [p]; added edges stay where a node may not lose its last neighbour."""
         count = state.pairs.shape[1]
-        halvings = sum(step >= milestone * steps for milestone in MILESTONES)
-        replaced = max(1, round(self.share * count / 2**halvings))
+        replaced = max(1, round(count * shrunk(self.share, step, steps)))
         gone = torch.zeros(count, dtype=torch.bool)
         gone[torch.randperm(count, generator=generator)[:replaced]] = True
         if state.spare is not None:
