@@ -1,11 +1,13 @@
 """What does an attacker who may only ask do with 100, 1,000 or 10,000 queries?
 
-    OMP_NUM_THREADS=1 python benchmarks/queries.py [--models gcn,gat+at] [--scenario modification] [--queries 100,1000] >> FILE
+    OMP_NUM_THREADS=1 python benchmarks/queries.py [--models gcn,gat+at] [--scenario modification] [--queries 100,1000] \
+        --done FILE --victims DIRECTORY >> FILE
 
 Victims are trained on grb-cora with the settings of the papers (seed: the repeat). Random search, EvA (edges) and
 distillation ask for scores or labels; RND and DICE, which ask nothing, are the baselines. Limits are those of the
 benchmark: 5 % of the edges, or 60 nodes of 20 edges. ``accuracy`` is of all test nodes with their true labels, in per cent.
-Rows that FILE (``--done``) has already are left out.
+Rows that FILE (``--done``) has already are left out, and victims that DIRECTORY has are not trained again. Distillation asks
+13 times, however many queries it has, so it is run with the smallest number alone.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from common import options, row, started
+from torch import nn
 
 import grb
 from grb.attack.build import build_attack, default_threat_model
@@ -23,9 +26,9 @@ from grb.dataset import Dataset
 
 METHODS = {
     "modification": ("rnd-edges", "dice", "random-search", "eva", "distil-edges"),
-    "injection": ("rnd", "query-search", "distil"),
+    "injection": ("rnd", "injection-random-search", "distil"),
 }
-ASKING = ("random-search", "eva", "distil-edges", "query-search", "distil")
+ASKING = ("random-search", "eva", "distil-edges", "injection-random-search", "distil")
 
 
 def main() -> None:
@@ -38,6 +41,7 @@ def main() -> None:
     parser.add_argument("--answers", default="scores,labels")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--done", type=Path, help="a file of rows that need not be computed again")
+    parser.add_argument("--victims", type=Path, help="a directory of trained victims, filled as they are needed")
     arguments = started(parser)
     dataset = grb.load_dataset(arguments.dataset)
     done = _done(arguments.done)
@@ -47,13 +51,25 @@ def main() -> None:
             model = None
             for method in methods:
                 asking = method in ASKING
-                for queries in map(int, arguments.queries.split(",") if asking else ["0"]):
+                numbers = arguments.queries.split(",") if asking else ["0"]
+                for queries in map(int, numbers[:1] if method.startswith("distil") else numbers):
                     for answers in arguments.answers.split(",") if asking else ["none"]:
                         key = (arguments.scenario, name, method, str(queries), answers, str(repeat))
                         if key in done:
                             continue
-                        model = model or grb.train(name, dataset, seed=repeat)
+                        model = model or victim(name, dataset, repeat, arguments.victims)
                         one(dataset, model, key)
+
+
+def victim(name: str, dataset: Dataset, seed: int, directory: Path | None) -> nn.Module:
+    file = directory and directory / f"{dataset.name}-{name}-{seed}.safetensors"
+    if file is not None and file.exists():
+        return grb.load_model(file)
+    model = grb.train(name, dataset, seed=seed)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        grb.save_model(model, file)
+    return model
 
 
 def one(dataset: Dataset, model: object, key: tuple[str, ...]) -> None:

@@ -157,7 +157,7 @@ def test_defaults_that_differences_names_are_the_defaults() -> None:
     defaults = {name: each.default for name, each in inspect.signature(grb.Dataset).parameters.items()}
     assert defaults["mode"] == "full" and defaults["feat_norm"] == "arctan"
     assert inspect.signature(Trainer.train).parameters["train_mode"].default == "inductive"
-    assert modification.FLIP().mode == "descend" and injection.SPEIT().preset == "grb"
+    assert modification.FLIP().mode == "ascend" and injection.SPEIT().preset == "grb"
     assert modification.Metattack(order="first") and injection.TDGIA(inject_mode="random", sequential_step=1.0)
 
 

@@ -147,6 +147,8 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "graphsage": Entry("grb.model.torch.graphsage:GraphSAGE", "GraphSAGE (Hamilton et al. 2017)", ("sage",)),
         "sgcn": Entry("grb.model.torch.sgcn:SGCN", "simplified convolutions, GRB's variant (Wu et al. 2019)"),
         "sgc": Entry("grb.model.torch.sgcn:SGC", "simplified convolutions as in their paper (Wu et al. 2019)"),
+        "gprgnn": Entry("grb.model.torch.gprgnn:GPRGNN", "learnt weights of hops (Chien et al. 2021)", ("gpr-gnn",)),
+        "chebnetii": Entry("grb.model.torch.chebnetii:ChebNetII", "a learnt Chebyshev filter (He et al. 2022)"),
         "r-gcn": Entry(
             "grb.defense.robustgcn:RobustGCN",
             "Gaussian hidden states (Zhu et al. 2019)",
@@ -165,6 +167,18 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "egnnguard": Entry("grb.defense.egnnguard:EGNNGuard", "a faster GNNGuard (Chen et al. 2022)", group="defense"),
         "softmedian": Entry(
             "grb.defense.softmedian:SoftMedian", "soft medians of rows (Geisler et al. 2021)", group="defense"
+        ),
+        "softmedian-gdc": Entry(
+            "grb.defense.softmedian:SoftMedianGDC",
+            "soft medians over personalised PageRank (Geisler et al. 2021)",
+            group="defense",
+        ),
+        "rung": Entry("grb.defense.rung:RUNG", "edges across long distances vanish (Hou et al. 2024)", group="defense"),
+        "elasticgnn": Entry(
+            "grb.defense.elastic:ElasticGNN",
+            "elastic message passing (Liu et al. 2021)",
+            ("elastic",),
+            group="defense",
         ),
         "grand": Entry(
             "grb.defense.grand:GRAND", "random propagation, consistency (Feng et al. 2020)", group="defense"
@@ -205,6 +219,9 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         ),
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
         "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
+        "bounded": Entry(
+            "grb.model.bounded:Bounded", "gcn+bounded: the same, and a bounded vote of every stranger (ours)"
+        ),
         "hash-vote": Entry(
             "grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"
         ),
@@ -240,7 +257,8 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         ),
         "injection-random-search": Entry(
             "grb.attack.injection.random_search:InjectionRandomSearch",
-            "random exchanges of nodes, without gradients (after Andriushchenko et al. 2020)",
+            "random exchanges of nodes, by outputs or queries alone (after Andriushchenko et al. 2020)",
+            ("query-search",),
             group="injection",
         ),
         "afgsm": Entry(
@@ -259,11 +277,6 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "metagia": Entry(
             "grb.attack.injection.sequential:MetaGIA",
             "edges exchanged by gradients, batch after batch (Chen et al. 2022)",
-            group="injection",
-        ),
-        "query-search": Entry(
-            "grb.attack.injection.query_search:QuerySearch",
-            "random changes of injected nodes, by queries (after Andriushchenko et al. 2020)",
             group="injection",
         ),
         "distil": Entry(
@@ -384,6 +397,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "by-construction": Entry(
             "grb.certificate.by_construction:ByConstruction",
             "verifies that unknown nodes are heard by nobody (ours); +known, mlp",
+            group="injected nodes",
+        ),
+        "bounded-influence": Entry(
+            "grb.certificate.bounded:BoundedInfluence",
+            "counts the votes of strangers that a lead survives (ours); +bounded",
             group="injected nodes",
         ),
         "hash-vote": Entry(

@@ -2,7 +2,7 @@
 
 A model's name is a base model, then graph preprocessing and pooling behind hyphens, then training options behind pluses::
 
-    BASE [-PREPROCESS ...] [-pool] [+ln] [+at | +at-random | +at-full] [+known | +hash-vote | +smooth]
+    BASE [-PREPROCESS ...] [-pool] [+ln] [+at | +at-random | +at-full] [+known | +bounded | +hash-vote | +smooth]
 
 where the base is a name of the catalogue or an import path ``package.module:Class``. A perturbation's name is one name or
 several joined by pluses. Nothing else in grb takes such a name apart.
@@ -20,7 +20,7 @@ LAYER_NORM = "ln"
 # variants of adversarial training; they differ in the features that injected nodes start from
 ADVERSARIAL = ("at", "at-random", "at-full")
 # models around a model, for which certificates exist
-WRAPPERS = ("known", "hash-vote", "smooth")
+WRAPPERS = ("known", "bounded", "hash-vote", "smooth")
 # defenses that stand behind a plus; all others of the catalogue are graph preprocessing and stand behind a hyphen
 SUFFIXES = (LAYER_NORM, *ADVERSARIAL, *WRAPPERS)
 
@@ -35,7 +35,7 @@ class ModelName:
         pooled: Whether the rows of nodes are pooled, so that the model classifies graphs.
         layer_norm: Whether the model has layer normalisation.
         adversarial_training: Variant of adversarial training, ``at``, ``at-random`` or ``at-full``; None for none.
-        wrapper: Model around the model, ``known``, ``hash-vote`` or ``smooth``; None for none.
+        wrapper: Model around the model, ``known``, ``bounded``, ``hash-vote`` or ``smooth``; None for none.
 
     >>> name = ModelName.parse("SAGE-jaccard+at+ln")
     >>> str(name), name.base, name.preprocess, name.adversarial

@@ -68,7 +68,7 @@ def injections(graph: Graph, count: int, generator: torch.Generator):
 @cases(12)
 @given(seeds, st.integers(0, 1), st.integers(3, 9))
 def test_no_flip_breaks_a_certified_hash_vote(seed, kind, groups):
-    graph, generator = random_graph(seed, 7)
+    graph, generator = random_graph(seed, 12 if STRESS else 7)
     vote = HashVote(model_of(generator, kind), groups).eval()
     view = EvaluationView.of(torch.arange(graph.n), graph.n, seed)
     clean = predict(vote, graph, view)
@@ -81,7 +81,7 @@ def test_no_flip_breaks_a_certified_hash_vote(seed, kind, groups):
 @cases(8)
 @given(seeds, st.integers(0, 1), st.integers(3, 9))
 def test_no_injection_breaks_a_certified_sender_vote(seed, kind, groups):
-    graph, generator = random_graph(seed, 5)
+    graph, generator = random_graph(seed, 12 if STRESS else 5)
     vote = HashVote(model_of(generator, kind), groups, "senders").eval()
     longer = EvaluationView.of(torch.arange(0), graph.n + 1, seed)
     clean = predict(vote, graph, EvaluationView.of(torch.arange(0), graph.n, seed))
@@ -94,7 +94,7 @@ def test_no_injection_breaks_a_certified_sender_vote(seed, kind, groups):
 @cases(8)
 @given(seeds, st.integers(0, 1))
 def test_no_injection_moves_a_model_that_hears_known_nodes_only(seed, kind):
-    graph, generator = random_graph(seed, 5)
+    graph, generator = random_graph(seed, 12 if STRESS else 5)
     model = Known(model_of(generator, kind)).eval()
     known = (torch.rand(graph.n, generator=generator) < 0.6).nonzero().flatten()
     padded = graph.apply(GraphEdit(graph.n, EMPTY, EMPTY, torch.zeros(1, 3)))

@@ -219,9 +219,15 @@ def test_a_threat_model_that_is_not_covered_is_refused_in_one_sentence(certifica
 @pytest.mark.parametrize("name", list(entries("certificate")))
 def test_every_certificate_gives_the_same_result_twice_and_less_for_more(name):
     hijack = Modification(edges=0, feature_nodes=1, feature_range=(0, 1))
-    threats = {"by-construction": injection(), "bi-smoothing": injection(1, 2), "interception": hijack}
+    threats = {
+        "by-construction": injection(),
+        "bounded-influence": injection(1, 2),
+        "bi-smoothing": injection(1, 2),
+        "interception": hijack,
+    }
     params = {"samples": 200} if "smoothing" in name or name == "interception" else {}
-    model = trained("gcn+known") if name == "by-construction" else trained("gcn")
+    wrapper = {"by-construction": "+known", "bounded-influence": "+bounded"}.get(name, "")
+    model = trained(f"gcn{wrapper}")
     made = build_certificate(name, **params)
     threat = threats.get(name, Modification(edges=2))
     first, again = (run_certificate(made, model, tiny(), threat, seed=3) for _ in range(2))

@@ -24,6 +24,9 @@ OFFERED = {
     "gcn-jaccard": ["uncut"],
     "gcn-cosine": ["uncut"],
     "softmedian": ["warm", "mean"],
+    "softmedian-gdc": ["mean"],
+    "rung": ["soft", "l1", "constant"],
+    "elasticgnn": ["quadratic"],
 }
 PAIRS = [(name, each) for name, offered in OFFERED.items() for each in offered]
 

@@ -10,6 +10,7 @@ from torch import nn
 from grb.catalogue import canonical, resolve
 from grb.certificate.base import Certificate
 from grb.errors import DataError
+from grb.model.bounded import Bounded
 from grb.model.hash_vote import HashVote
 from grb.model.smoothed import Smoothed
 from grb.threat import Injection, Threat
@@ -34,6 +35,8 @@ def default_certificate(model: nn.Module, threat: Threat) -> str:
     """The certificate that fits a model and a threat model best: that of its own construction, else a hash vote."""
     if isinstance(model, HashVote):
         return "hash-vote"
+    if isinstance(model, Bounded):
+        return "bounded-influence"
     if isinstance(model, Smoothed):
         if isinstance(threat, Injection):
             return "bi-smoothing"

@@ -14,6 +14,7 @@ from grb.attack.features import Objective, Range, SignAscent, check_steps
 from grb.attack.injection import FGSM, PGD
 from grb.attack.injection.base import inject
 from grb.attack.injection.edges import EdgeRule, random_edges
+from grb.attack.losses import tanh_margin
 from grb.dataset.view import View
 from grb.defense.base import Training
 from grb.errors import DataError
@@ -22,6 +23,8 @@ from grb.threat import Threat
 
 Start = Literal["zero", "random", "full-range"]
 WARM_UP = 50
+TRAINING_LOSSES = ("cross-entropy", "tanh-margin")
+SELECTIONS = ("clean", "attacked")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +116,10 @@ class AdversarialTraining(Training):
         return {"augment": self._attacker(), "select_from": self.clean_epochs}
 
     def _attacker(self) -> Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]:
+        return self._attacked_graph()
+
+    def _attacked_graph(self) -> Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]:
+        """A function that attacks the given nodes of a graph with the current weights, every so many epochs."""
         last: list[Graph] = []
 
         def augment(model: nn.Module, graph: Graph, ids: Tensor, epoch: int, generator: torch.Generator) -> Graph:
@@ -126,3 +133,41 @@ class AdversarialTraining(Training):
             return last[0]
 
         return augment
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackedSelection(AdversarialTraining):
+    r"""Adversarial training with another loss, or with the best epoch chosen under attack.
+
+    Clean validation accuracy says little about which epoch is the most robust. With ``select="attacked"`` every epoch after
+    the warm-up also attacks the validation nodes within the same limits, and the weights of the highest accuracy under that
+    attack are kept. ``loss="tanh-margin"`` trains on :math:`\tanh(\max_{c \ne y} z_c - z_y)` after Gosch et al., where nodes
+    that are lost or safe count little.
+
+    Args:
+        loss: ``cross-entropy`` or ``tanh-margin``, in every epoch.
+        select: ``clean`` or ``attacked``: the validation accuracy that chooses the epoch.
+
+    References:
+        Gosch et al., *Adversarial Training for Graph Neural Networks: Pitfalls, Solutions, and New Directions*, NeurIPS 2023.
+    """
+
+    loss: str = "cross-entropy"
+    select: str = "clean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value, allowed in (("loss", self.loss, TRAINING_LOSSES), ("select", self.select, SELECTIONS)):
+            if value not in allowed:
+                raise DataError(f"{name} is {value!r}, but {' or '.join(allowed)} is needed")
+        if self.loss != "cross-entropy" and self.settings.class_weights is not None:
+            raise DataError(f"class_weights are for cross-entropy, but loss is '{self.loss}'; leave one of them out")
+
+    def options(self) -> dict[str, Any]:
+        """The attack in front of every step and, if asked for, in front of every validation."""
+        found = super().options()
+        if self.loss == "tanh-margin":
+            found["loss"] = lambda logits, y: tanh_margin(logits, y).mean()
+        if self.select == "attacked":
+            found["augment_validation"] = self._attacked_graph()
+        return found

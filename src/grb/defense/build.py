@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grb.attack.build import build_attack, scenario_of
-from grb.defense.adversarial import AdversarialTraining, Start, training_attack
+from grb.attack.base import Attack
+from grb.attack.build import OWN_NAMES, build_attack, scenario_of, steps_of
+from grb.defense.adversarial import AdversarialTraining, AttackedSelection, Start, training_attack
 from grb.defense.base import Training
 from grb.errors import DataError
 from grb.model.build import Settings, settings
@@ -15,7 +16,9 @@ from grb.threat import Injection, Modification, injection_table, threat_from_dic
 
 # where injected features start in each kind of adversarial training
 STARTS: dict[str, Start] = {"at": "zero", "at-random": "random", "at-full": "full-range"}
-FOR_ADVERSARIAL = ("attack", "threat", "start", "warm_up", "every")
+FOR_ADVERSARIAL = ("attack", "threat", "start", "warm_up", "every", "loss", "select")
+# steps of an attack on edges within each epoch of training (Gosch et al. 2023)
+INNER_STEPS = 20
 
 
 def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Training:
@@ -26,8 +29,8 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
             ``+at-full`` are variants of it that start from random features and cover the whole range.
         dataset: Name of the dataset whose settings are used.
         changes: ``lr``, ``epochs``, ``patience``, ``weight_decay``, ``device``, ``on_epoch``; with ``+at`` also ``start``
-            (``zero``, ``random`` or ``full-range``) or a custom ``attack``, ``threat``, ``warm_up``, ``every``; everything
-            else goes to the model.
+            (``zero``, ``random`` or ``full-range``) or a custom ``attack`` (also by name), ``threat``, ``warm_up``, ``every``,
+            ``loss`` and ``select`` (see :class:`~grb.defense.adversarial.AttackedSelection`); all else goes to the model.
 
     >>> build_defense("gcn+at", "grb-cora", epochs=500).settings.epochs
     500
@@ -47,7 +50,8 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
     given |= _named_attack(given, named.model, dataset)
     start = _start(named, given.pop("start", None), own_attack="attack" in given)
     table: dict[str, Any] = {} if {"attack", "threat"} <= set(given) else _table_5(dataset, start)
-    return AdversarialTraining(settings=chosen, **(table | given | outer))
+    kind = AttackedSelection if {"loss", "select"} & set(given) else AdversarialTraining
+    return kind(settings=chosen, **(table | given | outer))
 
 
 def _named_attack(given: Mapping[str, Any], model: str, dataset: str) -> dict[str, Any]:
@@ -61,9 +65,9 @@ def _named_attack(given: Mapping[str, Any], model: str, dataset: str) -> dict[st
         found["threat"] = threat_from_dict(dict(threat))
     if isinstance(attack, Mapping) and isinstance(attack.get("name"), str):
         params = {key: value for key, value in attack.items() if key != "name"}
-        found["attack"] = build_attack(attack["name"], dataset, **params)
+        found["attack"] = _trained_against(attack["name"], dataset, params)
     elif isinstance(attack, str):
-        found["attack"] = build_attack(attack, dataset)
+        found["attack"] = _trained_against(attack, dataset, {})
     elif attack is not None and not callable(attack):
         raise DataError(f"'{model}' got {attack!r:.60} as its attack, but a name of `grb ls attacks` is needed")
     made = found.get("attack")
@@ -72,6 +76,15 @@ def _named_attack(given: Mapping[str, Any], model: str, dataset: str) -> dict[st
     if made is not None and threat is None and scenario_of(made) == "modification":
         found["threat"] = Modification(edge_ratio=0.05)
     return found
+
+
+def _trained_against(name: str, dataset: str, params: dict[str, Any]) -> Attack:
+    """An attack by name; one that changes edges takes 20 steps in every epoch if its number of steps is not given."""
+    made = build_attack(name, dataset, **params)
+    given = {"iterations", *OWN_NAMES["iterations"]} & set(params)
+    if given or scenario_of(made) != "modification" or steps_of(made) is None:
+        return made
+    return build_attack(name, dataset, **params, iterations=INNER_STEPS)
 
 
 def _start(named: Settings, asked: Start | None, *, own_attack: bool) -> Start:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from grb.defense.relaxed import Relaxed
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, normalise
+from grb.graph import CSR, Adjacency
 from grb.graph.eigenpairs import largest_eigenpairs
 from grb.graph.operators import LowRank
 from grb.model.base import Stage
@@ -63,16 +64,10 @@ def _normalised(weighted: Tensor, vectors: Tensor) -> LowRank:
     return LowRank(weighted * scale, vectors * scale, 1 / degrees)
 
 
-class _FullRank(nn.Module):
+class _FullRank(Relaxed):
     """The same convolutions on the whole adjacency, as a plain GCN has them."""
 
-    def __init__(self, model: GCNSVD) -> None:
-        super().__init__()
-        self.model = model
-        self.eval()
-
-    def prepare(self, adj: Adjacency) -> CSR:
-        return normalise.gcn(adj)
+    model: GCNSVD
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         logits: Tensor = self.model(x, op)

@@ -74,11 +74,18 @@ class Pruning:
 
     def visible_block(self, x: Tensor | CSR, rows: Tensor, columns: Tensor) -> Tensor:
         """Which pairs of some nodes with others would stay, [r, c] booleans; for a pairwise similarity."""
+        block = self.block_similarity(x, rows, columns) if isinstance(x, Tensor) else None
+        if block is not None:
+            return block >= self.threshold
         pairs = torch.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])
         apart = pairs[0] != pairs[1]
         found = torch.zeros(pairs.shape[1], dtype=torch.bool)
         found[apart] = self.visible(x, pairs[:, apart])
         return found.view(len(rows), len(columns))
+
+    def block_similarity(self, x: Tensor, rows: Tensor, columns: Tensor) -> Tensor | None:
+        """Similarity of all pairs of some nodes with others, [r, c]; None if it is found for single pairs alone."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -103,14 +110,12 @@ class Jaccard(Pruning):
     threshold: float = 0.01
     pairwise = True
 
-    def visible_block(self, x: Tensor | CSR, rows: Tensor, columns: Tensor) -> Tensor:
-        """Which pairs of some nodes with others would stay, [r, c] booleans."""
-        if not isinstance(x, Tensor):
-            return super().visible_block(x, rows, columns)
+    def block_similarity(self, x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Jaccard similarity of all pairs, [r, c]."""
         bits = (x > 0).to(x.dtype)
         common, sizes = bits[rows] @ bits[columns].T, bits.sum(1)
         union = sizes[rows].unsqueeze(1) + sizes[columns] - common
-        return common / union.clamp_min(1) >= self.threshold
+        return common / union.clamp_min(1)
 
     def similarity(self, graph: Graph) -> Tensor:
         """Jaccard similarity of the ends of every edge, [entries]."""
@@ -137,12 +142,10 @@ class Cosine(Pruning):
     threshold: float = 0.1
     pairwise = True
 
-    def visible_block(self, x: Tensor | CSR, rows: Tensor, columns: Tensor) -> Tensor:
-        """Which pairs of some nodes with others would stay, [r, c] booleans."""
-        if not isinstance(x, Tensor):
-            return super().visible_block(x, rows, columns)
+    def block_similarity(self, x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Cosine similarity of all pairs, [r, c]."""
         unit = functional.normalize(x, dim=1, eps=1e-8)
-        return unit[rows] @ unit[columns].T >= self.threshold
+        return unit[rows] @ unit[columns].T
 
     def similarity(self, graph: Graph) -> Tensor:
         """Cosine similarity of the ends of every edge, [entries]."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
-from grb.graph import CSR
+from grb.graph import CSR, dense
 
 
 class Linear(nn.Module):
@@ -59,6 +59,18 @@ def linears(widths: Sequence[int]) -> nn.ModuleList:
 def layer_norms(widths: Sequence[int], enabled: bool) -> nn.ModuleList | None:
     """A layer norm for each width; None if the model has none."""
     return nn.ModuleList(nn.LayerNorm(width) for width in widths) if enabled else None
+
+
+def perceptron(x: Tensor | CSR, maps: nn.ModuleList, norms: nn.ModuleList | None, dropout: Dropout) -> Tensor:
+    """Linear maps with relu and dropout between them, and a layer norm in front of each if there are any, [n, out]."""
+    h: Any = x
+    for position, linear in enumerate(maps):
+        if norms is not None:
+            h = norms[position](dense(h))
+        h = linear(h)
+        if position < len(maps) - 1:
+            h = relu_dropout(h, dropout)
+    return h
 
 
 class Dropout(nn.Module):

@@ -1,4 +1,4 @@
-"""Models around a model of nodes: what ``+known``, ``+hash-vote`` and ``+smooth`` share."""
+"""Models around a model of nodes: what ``+known``, ``+bounded``, ``+hash-vote`` and ``+smooth`` share."""
 
 from __future__ import annotations
 

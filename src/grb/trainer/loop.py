@@ -78,6 +78,7 @@ def fit(
     metric: Callable[[Tensor, Tensor], float] | None = None,
     scheduler: Any = None,
     augment: Augment | None = None,
+    augment_validation: Augment | None = None,
     select_from: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Fit:
@@ -100,6 +101,8 @@ def fit(
         scheduler: A torch learning-rate schedule; ``ReduceLROnPlateau`` is stepped with the validation score.
         augment: Called before each step as ``augment(model, graph, train_ids, epoch, generator)``; the step uses the
             graph it returns, whose first nodes are those of the graph it got. Adversarial training is one.
+        augment_validation: The same before each validation, with the validation graph and its ids; the score is that of the
+            graph it returns.
         select_from: The best epoch is looked for from this one on; patience counts from there too.
         on_epoch: Called with every :class:`Epoch`, for progress.
 
@@ -131,7 +134,11 @@ def fit(
     def validate(epoch: int) -> tuple[float, float] | None:
         if held_out is None or not (epoch % eval_every == 0 or epoch == epochs - 1):
             return None
-        return _validate(model, held_out, score, objective)
+        inputs = held_out
+        if augment_validation is not None:
+            changed = augment_validation(model, whole, view.val, epoch, generator)
+            inputs = _augmented(model, changed, whole, view.val, held_out)
+        return _validate(model, inputs, score, objective)
 
     return run_epochs(
         model,

@@ -1,5 +1,6 @@
 """Figures: a function for the data, which tests can check, and one that draws it. matplotlib is imported when one draws."""
 
+from grb.visualise.bracket import Bracket, bracket, draw_bracket
 from grb.visualise.budget import Sweep, draw_attacks, draw_models, sweeps
 from grb.visualise.curve import Curve, curve, draw_curve
 from grb.visualise.degree_accuracy import DegreeAccuracy, degree_accuracy, draw_degree_accuracy, measured_correct
@@ -18,6 +19,7 @@ from grb.visualise.taxonomy_components import draw_components, draw_correlation
 from grb.visualise.unnoticeability import Unnoticeability, draw_unnoticeability, homophily, unnoticeability
 
 __all__ = [
+    "Bracket",
     "CostCurve",
     "Curve",
     "DegreeAccuracy",
@@ -31,11 +33,13 @@ __all__ = [
     "Strip",
     "Sweep",
     "Unnoticeability",
+    "bracket",
     "curve",
     "degree_accuracy",
     "degrees",
     "difficulty",
     "draw_attacks",
+    "draw_bracket",
     "draw_components",
     "draw_correlation",
     "draw_curve",

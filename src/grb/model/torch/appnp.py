@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, dense, normalise
+from grb.graph import CSR, Adjacency, normalise
 from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
-from grb.model.layers import layer_norms, linears, relu_dropout
+from grb.model.layers import layer_norms, linears, perceptron
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,13 +57,7 @@ class APPNP(LayeredModel):
         return state[0]
 
     def _predicted(self, state: State) -> State:
-        h = state[0]
-        for position, linear in enumerate(self.linears):
-            if self.norms is not None:
-                h = self.norms[position](dense(h))
-            h = linear(h)
-            if position < len(self.linears) - 1:
-                h = relu_dropout(h, self.drop)
+        h = perceptron(state[0], self.linears, self.norms, self.drop)
         return h, h
 
     def _returned(self, state: State) -> State:
