@@ -8,7 +8,8 @@ import torch
 from attack.contexts import context_of, random_graph, same_edit, victim
 from grb.attack import run_attack
 from grb.attack.injection import RND, ComposedInjection
-from grb.attack.injection.continued import ContinuedInjection
+from grb.attack.injection.continued import ContinuedInjection, ContinuedSearch
+from grb.attack.injection.random_search import Search
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.base import predict
@@ -50,3 +51,32 @@ def test_edges_among_injected_nodes_stay() -> None:
 def test_nothing_to_continue_is_refused() -> None:
     with pytest.raises(DataError, match="nothing to continue"):
         run_attack(ContinuedInjection(edit=GraphEdit(n=CONTEXT.graph.n), parts=PARTS), CONTEXT, seed=0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_that_goes_on_is_legal_and_not_weaker_than_its_start(seed: int) -> None:
+    start = run_attack(ComposedInjection(steps=10, rewirings=0), CONTEXT, seed=seed).edit
+    attack = ContinuedSearch(edit=start, steps=40)
+    result = run_attack(attack, CONTEXT, seed=seed)
+    assert kept(result.edit) <= kept(start) and result.edit.num_new == start.num_new
+    assert same_edit(result.edit, run_attack(attack, CONTEXT, seed=seed).edit)
+
+
+def test_a_search_keeps_the_edges_and_features_of_its_start_until_a_proposal_helps() -> None:
+    start = run_attack(RND(), CONTEXT, seed=0).edit
+    search = Search(CONTEXT)
+    aims = search.aims_of(start, torch.Generator().manual_seed(0))
+    assert same_edit(search.edit(aims, start.new_x), start)
+
+
+def test_a_search_fills_up_nodes_with_few_edges_and_leaves_out_nodes_that_are_no_targets() -> None:
+    n = CONTEXT.graph.n
+    few = GraphEdit(n=n, add=torch.tensor([[3, 30, n, n + 1], [n, n, n + 1, 5]]), new_x=torch.zeros(2, 3))
+    aims = Search(CONTEXT).aims_of(few, torch.Generator().manual_seed(0))
+    assert aims.shape == (2, 5) and 3 in aims[0] and 5 in aims[1]
+    assert all(len(set(row.tolist())) == 5 and max(row.tolist()) < 24 for row in aims)
+
+
+def test_a_search_without_injected_nodes_is_refused() -> None:
+    with pytest.raises(DataError, match="nothing to continue"):
+        run_attack(ContinuedSearch(edit=GraphEdit(n=CONTEXT.graph.n)), CONTEXT, seed=0)

@@ -60,12 +60,13 @@ class GraphAutoAttack:
     r"""The standard ensemble: a fixed, versioned race without parameters that returns the single strongest legal edit.
 
     Every member runs as a cheap probe, the best third again with its usual effort and the best sixth of those as deep as it
-    pays (successive halving). The best of them then continues from the strongest edit of all, if it can. An edit is judged by
-    the true model: by the accuracy that the attacker expects it to leave, and among equals by the mean margin
-    :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for changed edges, which reach few targets, that accuracy is the
-    fraction of targets that keep the label which the attack aims at. An injection can take all labels away, also from targets
-    that were wrong before and may be right afterwards: with the clean probabilities :math:`p`, one that aims at predicted
-    labels expects :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is predicted under attack.
+    pays (successive halving). The best of them then continues from the strongest edit of all, if it can, and after it a
+    random search, which no hidden gradient misleads. An edit is judged by the true model: by the accuracy that the attacker
+    expects it to leave, and among equals by the mean margin :math:`\max_{c \ne y} z_c - z_y`. Against true labels, and for
+    changed edges, which reach few targets, that accuracy is the fraction of targets that keep the label which the attack
+    aims at. An injection can take all labels away, also from targets that were wrong before and may be right afterwards:
+    with the clean probabilities :math:`p`, one that aims at predicted labels expects
+    :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is predicted under attack.
 
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
     best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
@@ -82,7 +83,7 @@ class GraphAutoAttack:
 
     pool: Sequence[GraphEdit] = field(default=(), repr=False)
     scenario: ClassVar[str] = "injection"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """The strongest edit that any entrant of the race found; the clean graph's if none does any harm."""
@@ -108,6 +109,9 @@ class GraphAutoAttack:
             entrants = race.run(race.best_of(entrants, level), level)
         if race.best.edit.num_new:
             race.run([each for each in entrants if each.member.resume is not None][:1], LEVELS - 1, resume=True)
+            # and once more without gradients, which a defense may hide
+            searches = [each for each in members(context) if each.gradient_free and each.resume is not None]
+            race.run([Entrant(each, "", context.surrogate()) for each in searches], LEVELS - 1, resume=True)
         return race.best.edit
 
 
@@ -115,6 +119,7 @@ class EdgeAutoAttack(GraphAutoAttack):
     """The standard ensemble under a modification threat model, for which the catalogue's default limits are chosen."""
 
     scenario: ClassVar[str] = "modification"
+    version: ClassVar[int] = 1
 
 
 def members(context: AttackContext) -> tuple[Member, ...]:

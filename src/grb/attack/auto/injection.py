@@ -10,7 +10,7 @@ from typing import Any
 
 from grb.attack.auto.member import LEVELS, Member
 from grb.attack.injection.composed import ComposedInjection
-from grb.attack.injection.continued import ContinuedInjection
+from grb.attack.injection.continued import ContinuedInjection, ContinuedSearch
 from grb.attack.injection.pgd import PGD
 from grb.attack.injection.random_search import InjectionRandomSearch
 from grb.graph import GraphEdit
@@ -47,5 +47,5 @@ MEMBERS = (
     _composed("classes-mean", edges="low-degree-classes", start="mean"),
     _composed("tdgia-smooth", edges="tdgia", start="everywhere", loss="smooth", optimiser="sine", step_size=0.1),
     Member("pgd", _pgd),
-    Member("random-search", _random_search, gradient_free=True),
+    Member("random-search", _random_search, gradient_free=True, resume=lambda edit: ContinuedSearch(edit=edit)),
 )

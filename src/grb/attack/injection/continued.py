@@ -9,6 +9,7 @@ import torch
 from grb.attack.base import AttackContext
 from grb.attack.injection.base import InjectionProblem
 from grb.attack.injection.composed import ComposedInjection
+from grb.attack.injection.random_search import InjectionRandomSearch, Search
 from grb.attack.injection.rewiring import rewire
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -33,8 +34,7 @@ class ContinuedInjection:
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """The edit after the exchanges that helped."""
-        if not self.edit.num_new or not self.edit.add.numel():
-            raise DataError("there is nothing to continue: the edit injects no nodes with edges")
+        check_start(self.edit)
         problem, found = InjectionProblem(context), self.edit
         for share in self.shares:
             found = rewire(
@@ -49,3 +49,32 @@ class ContinuedInjection:
                 homophily_weight=self.parts.homophily,
             ).edit
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuedSearch:
+    """Random search that begins at an injection: what is left to gain where gradients mislead; never weaker than its start.
+
+    Args:
+        edit: Where to begin; legal, with at least one injected node. Edges to other nodes than targets are left out.
+        steps: Number of proposals.
+        share: Fraction of the injected nodes that the first proposals change.
+    """
+
+    edit: GraphEdit
+    steps: int = 300
+    share: float = 0.2
+    version = 1
+
+    def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        """The edit after the proposals that helped."""
+        check_start(self.edit)
+        search = Search(context)
+        by = InjectionRandomSearch(steps=self.steps, share=self.share)
+        return by.improve(search, search.aims_of(self.edit, generator), self.edit.new_x, generator)
+
+
+def check_start(edit: GraphEdit) -> None:
+    """Refuse an edit that has no injected nodes to improve."""
+    if not edit.num_new or not edit.add.numel():
+        raise DataError("there is nothing to continue: the edit injects no nodes with edges")

@@ -61,14 +61,25 @@ class InjectionRandomSearch(Limits):
             return GraphEdit(n=context.graph.n)
         if oracle is not None and oracle.left < 2:  # too few to learn anything
             return _drawn(context, generator)
-        search = _Search(context)
+        search = Search(context)
         aims = search.new_edges(threat.nodes, generator)
-        x = search.new_features(aims, generator)
+        return self.improve(search, aims, search.new_features(aims, generator), generator)
+
+    def improve(self, search: Search, aims: Tensor, x: Tensor, generator: torch.Generator) -> GraphEdit:
+        """The injection after the proposals that helped.
+
+        Args:
+            search: Where to ask.
+            aims: Positions of every node's targets to begin with, [m, width].
+            x: Features to begin with, [m, d].
+            generator: Source of the proposals.
+        """
+        context, oracle, count = search.context, search.context.oracle, len(aims)
         best = search.judge(aims, x)
         steps = self.steps if oracle is None else oracle.left
         for step in range(steps):
             fraction = shrunk(self.share, step, steps)
-            changed = torch.randperm(threat.nodes, generator=generator)[: max(1, round(fraction * threat.nodes))]
+            changed = torch.randperm(count, generator=generator)[: max(1, round(fraction * count))]
             tried_aims, tried_x = aims.clone(), x.clone()
             what = int(torch.randint(3, (1,), generator=generator))
             if what == 0:
@@ -89,14 +100,14 @@ class InjectionRandomSearch(Limits):
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
+class Judged:
     """What the model makes of an injection: number of kept labels and minus the loss, lower is stronger."""
 
     order: tuple[int, float]
     right: Tensor
 
 
-class _Search:
+class Search:
     """Draws of nodes and their judgement; ``right`` says which targets keep their label now, [t]."""
 
     def __init__(self, context: AttackContext) -> None:
@@ -157,17 +168,35 @@ class _Search:
         low, high = self.context.injection.feature_range
         return torch.where(x > (low + high) / 2, float(low), float(high))
 
+    def aims_of(self, edit: GraphEdit, generator: torch.Generator) -> Tensor:
+        """Positions of the targets of every injected node, [m, width]; random ones where it has fewer.
+
+        Edges to other nodes than targets, and those of a node beyond the width, are left out.
+        """
+        position = torch.full((edit.n + edit.num_new,), -1)
+        position[self.context.targets] = torch.arange(len(self.labels))
+        lower, upper = edit.add.sort(0).values
+        at, node = position[lower], upper - edit.n
+        at, node = at[(at >= 0) & (node >= 0)], node[(at >= 0) & (node >= 0)]
+        found, start = [], 0
+        for part, draws in self._draws(torch.arange(edit.num_new), generator):
+            own = (node >= start) & (node < start + len(part))
+            draws[node[own] - start, at[own]] += 1
+            found.append(draws.topk(self.width).indices)
+            start += len(part)
+        return torch.cat(found)
+
     def edit(self, aims: Tensor, x: Tensor) -> GraphEdit:
         """The injection of nodes with these targets, [m, width], and features, [m, d]."""
         n, (count, width) = self.context.graph.n, aims.shape
         nodes = torch.arange(n, n + count).repeat_interleave(width)
         return GraphEdit(n=n, add=torch.stack([self.context.targets[aims.flatten()], nodes]), new_x=x)
 
-    def judge(self, aims: Tensor, x: Tensor) -> _Judged:
+    def judge(self, aims: Tensor, x: Tensor) -> Judged:
         """Ask once, the model or its oracle."""
         with torch.no_grad():
             losses, right = self._judge(self._ask(self.edit(aims, x), x))
-        return _Judged((int(right.sum()), -float(losses.mean())), right)
+        return Judged((int(right.sum()), -float(losses.mean())), right)
 
 
 def _drawn(context: AttackContext, generator: torch.Generator) -> GraphEdit:
