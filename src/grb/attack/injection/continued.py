@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from grb.attack.base import AttackContext
 from grb.attack.injection.base import InjectionProblem
@@ -34,7 +35,7 @@ class ContinuedInjection:
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """The edit after the exchanges that helped."""
-        check_start(self.edit)
+        features_of(self.edit)
         problem, found = InjectionProblem(context), self.edit
         for share in self.shares:
             found = rewire(
@@ -68,13 +69,13 @@ class ContinuedSearch:
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """The edit after the proposals that helped."""
-        check_start(self.edit)
-        search = Search(context)
+        x, search = features_of(self.edit), Search(context)
         by = InjectionRandomSearch(steps=self.steps, share=self.share)
-        return by.improve(search, search.aims_of(self.edit, generator), self.edit.new_x, generator)
+        return by.improve(search, search.aims_of(self.edit, generator), x, generator)
 
 
-def check_start(edit: GraphEdit) -> None:
-    """Refuse an edit that has no injected nodes to improve."""
-    if not edit.num_new or not edit.add.numel():
+def features_of(edit: GraphEdit) -> Tensor:
+    """Features of the injected nodes, [m, d]; an edit without such nodes, or without edges, is refused."""
+    if edit.new_x is None or not edit.num_new or not edit.add.numel():
         raise DataError("there is nothing to continue: the edit injects no nodes with edges")
+    return edit.new_x
