@@ -255,7 +255,8 @@ Recipes = Annotated[
     typer.Option("--recipe", help="Name of a recipe whose results to show; repeatable; all of the store by default."),
 ]
 Difficulty = Annotated[
-    str | None, typer.Option("--difficulty", help="easy, medium, hard or full; the last of a board by default.")
+    str | None,
+    typer.Option("--difficulty", help="Difficulty: easy, medium, hard or full; the last of a board by default."),
 ]
 
 
