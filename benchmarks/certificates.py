@@ -4,7 +4,7 @@
     python benchmarks/certificates.py adversarial  # the same for R-GCN+AT
     python benchmarks/certificates.py edges        # certified accuracy by number of changed edges
     python benchmarks/certificates.py known        # five trainings of models that hear known nodes only
-    python benchmarks/certificates.py bounded      # the same with a bounded vote of every stranger
+    python benchmarks/certificates.py bounded      # the same with a bounded vote of every unknown node
     python benchmarks/certificates.py attacked     # the standard ensemble against models with certain certificates
     python benchmarks/certificates.py cost         # CPU seconds of 10,000 samples and of the program for injections
     python benchmarks/certificates.py memory       # memory of a hash vote at flickr size

@@ -116,8 +116,8 @@ def _imported(kind: str, name: str, target: str) -> Any:
     except Exception as error:
         if target.startswith("grb."):
             raise
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise DataError(f"{kind} '{name}' points to module '{module}', which cannot be imported ({words})") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise DataError(f"{kind} '{name}' points to module '{module}', which cannot be imported ({reason})") from error
 
 
 @cache

@@ -35,7 +35,7 @@ def _are_numbers(values: Any) -> bool:
 
 
 def _is_column(row: Any, length: int) -> bool:
-    """Whether a row is a column and numbers of it, so many or, if 0, one or more."""
+    """Whether a row is a column and numbers of it, as many as given or, if 0, one or more."""
     if not _are_numbers(row) or not row or row[0] != int(row[0]) or row[0] < 0:
         return False
     return len(row) == length if length else len(row) > 1

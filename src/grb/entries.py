@@ -220,7 +220,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
         "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
         "bounded": Entry(
-            "grb.model.bounded:Bounded", "gcn+bounded: the same, and a bounded vote of every stranger (ours)"
+            "grb.model.bounded:Bounded", "gcn+bounded: the same, and a bounded vote of every unknown node (ours)"
         ),
         "hash-vote": Entry(
             "grb.model.hash_vote:HashVote", "gcn+hash-vote: a vote of groups of edges (Xia et al. 2024)"
@@ -401,7 +401,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         ),
         "bounded-influence": Entry(
             "grb.certificate.bounded:BoundedInfluence",
-            "counts the votes of strangers that a lead survives (ours); +bounded",
+            "counts the votes of unknown nodes that a lead survives (ours); +bounded",
             group="injected nodes",
         ),
         "hash-vote": Entry(

@@ -91,7 +91,7 @@ class Injection(_Limits):
         feature_range: Lowest and highest value of an injected feature.
         constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
-        answers: What he is told: ``scores`` or ``labels``.
+        answers: What an answer holds: ``scores`` or ``labels``.
 
     >>> Injection(nodes=60, edges_per_node=20, feature_range=(-0.94, 0.94)).nodes
     60
@@ -209,7 +209,7 @@ class Modification(_Limits):
             :func:`~grb.target_limits.check_per_target`.
         constraints: What else must hold, see :class:`~grb.constraints.Constraints`; None for nothing.
         queries: Graphs about which an attacker who may only ask can ask the victim; None for no such attacker.
-        answers: What he is told: ``scores`` or ``labels``.
+        answers: What an answer holds: ``scores`` or ``labels``.
     """
 
     edges: int | None = None

@@ -46,6 +46,8 @@ def test_a_verb_is_described_with_examples_that_parse(name: str) -> None:
 def test_every_option_is_explained_and_json_is_one_of_them(name: str) -> None:
     params = VERBS[name].params
     assert [param.name for param in params if not param.help] == []
+    texts = [param.help for param in params]
+    assert [text for text in texts if not (text[0].isupper() and text.endswith(".")) or text.startswith("Of ")] == []
     assert any("--json" in param.opts for param in params)
 
 

@@ -286,6 +286,12 @@ def test_adversarial_training_hardens(dataset: Dataset) -> None:
     assert accuracies[1] > accuracies[0]
 
 
+def test_adversarial_training_refuses_the_optimizer_of_another_model(dataset: Dataset, model: nn.Module) -> None:
+    trainer = AdvTrainer(dataset, torch.optim.Adam([nn.Parameter(torch.zeros(1))]))
+    with pytest.raises(DataError, match="none of this model's parameters"):
+        trainer.train(model, 1)
+
+
 def test_a_ready_optimizer_is_refused_by_a_search(dataset: Dataset) -> None:
     pytest.importorskip("optuna", reason="needs optuna: pip install optuna")
     ready = torch.optim.Adam([nn.Parameter(torch.zeros(1))])

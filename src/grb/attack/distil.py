@@ -14,7 +14,7 @@ from grb.attack.build import build_attack
 from grb.attack.injection.base import Limits as InjectionLimits
 from grb.attack.modification.base import Limits as EdgeLimits
 from grb.attack.oracle import QueryOracle, judge_of, oracle_of
-from grb.errors import DataError
+from grb.attack.setting_checks import at_least
 from grb.graph import Graph, GraphEdit
 from grb.model.base import prepare, use_generator
 from grb.model.build import build, settings
@@ -25,7 +25,16 @@ RATE = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class _Distillation:
-    """What both scenarios share; see :class:`Distil`."""
+    """What both scenarios share; see :class:`Distil`.
+
+    Args:
+        attack_name: Attack on the surrogate.
+        surrogate: Model that is learnt.
+        asks: Number of graphs to learn from, the clean one among them.
+        tries: Number of attacks on the surrogate, each with one query at the end.
+        steps: Number of training steps of the surrogate.
+        attack_steps: Iterations of the attack on the surrogate; its own number if not given.
+    """
 
     attack_name: str = ""
     surrogate: str = "gcn"
@@ -37,9 +46,7 @@ class _Distillation:
     version = 1
 
     def __post_init__(self) -> None:
-        for name in ("asks", "tries", "steps"):
-            if getattr(self, name) < 1:
-                raise DataError(f"{name} is {getattr(self, name)}, but at least 1 is needed")
+        at_least(1, asks=self.asks, tries=self.tries, steps=self.steps)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Ask, learn, attack what was learnt, and ask which of the edits is the best."""
@@ -59,11 +66,11 @@ class _Distillation:
         blind = replace(context, model=None, oracle=None, knowledge="none")
         baseline = build_attack(self.random_attack, "custom")
         first = oracle()
-        told = [(context.graph, first)]
+        answers = [(context.graph, first)]
         for _ in range(min(self.asks - 1, oracle.left - self.tries)):
             edit = baseline(blind, generator=generator)
-            told.append((context.graph.apply(edit), oracle(edit)))
-        model = _learnt(self.surrogate, told, context.view.num_classes, self.steps, generator)
+            answers.append((context.graph.apply(edit), oracle(edit)))
+        model = _learnt(self.surrogate, answers, context.view.num_classes, self.steps, generator)
         changes = {} if self.attack_steps is None else {"iterations": self.attack_steps}
         attack = build_attack(self.attack_name, "custom", **changes)
         lent = replace(context, model=model, oracle=None, knowledge="transfer")
@@ -79,14 +86,6 @@ class Distil(_Distillation, InjectionLimits):
     for all original nodes, by cross-entropy with the scores or the labels. A white-box attack on the surrogate is run a few
     times, and the victim is asked which edit leaves the fewest targets.
 
-    Args:
-        attack_name: Attack on the surrogate.
-        surrogate: Model that is learnt.
-        asks: Number of graphs to learn from, the clean one among them.
-        tries: Number of attacks on the surrogate, each with one query at the end.
-        steps: Number of training steps of the surrogate.
-        attack_steps: Iterations of the attack on the surrogate; its own number if not given.
-
     References:
         After Papernot et al., *Practical Black-Box Attacks against Machine Learning*, ASIA CCS 2017.
     """
@@ -97,16 +96,7 @@ class Distil(_Distillation, InjectionLimits):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeDistil(_Distillation, EdgeLimits):
-    """The same as :class:`Distil` with changed edges: random flips to learn from, PR-BCD on the surrogate.
-
-    Args:
-        attack_name: Attack on the surrogate.
-        surrogate: Model that is learnt.
-        asks: Number of graphs to learn from, the clean one among them.
-        tries: Number of attacks on the surrogate, each with one query at the end.
-        steps: Number of training steps of the surrogate.
-        attack_steps: Iterations of the attack on the surrogate; its own number if not given.
-    """
+    """The same as :class:`Distil` with changed edges: random flips to learn from, PR-BCD on the surrogate."""
 
     attack_name: str = "pr-bcd"
     random_attack: ClassVar[str] = "rnd-edges"
@@ -114,13 +104,13 @@ class EdgeDistil(_Distillation, EdgeLimits):
 
 
 def _learnt(
-    name: str, told: list[tuple[Graph, Tensor]], classes: int, steps: int, generator: torch.Generator
+    name: str, answers: list[tuple[Graph, Tensor]], classes: int, steps: int, generator: torch.Generator
 ) -> nn.Module:
     """A model that gives the answers that an oracle gave, by full-batch steps over the graphs in turn."""
-    graph, first = told[0]  # labels show which classes there are only as far as nodes have them
+    graph, first = answers[0]  # labels show which classes there are only as far as nodes have them
     classes = max(classes, 2, int(first.max()) + 1) if first.dim() == 1 else first.shape[1]
     model = build(settings(name, "custom"), graph.num_features, classes, generator)
-    parts = [(each, prepare(model, each.adj), answer) for each, answer in told]
+    parts = [(each, prepare(model, each.adj), answer) for each, answer in answers]
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
     model.train()
     use_generator(model, generator)

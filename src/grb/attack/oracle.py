@@ -1,4 +1,4 @@
-"""A victim that only answers: so many times, and with no more than scores or labels."""
+"""A victim that only answers: a limited number of times, and with no more than scores or labels."""
 
 from __future__ import annotations
 
@@ -164,10 +164,10 @@ def judge_of(clean: Tensor) -> tuple[Tensor, Judge]:
     labels = clean if clean.dim() == 1 else clean.argmax(1)
     loss: Loss | None = None if clean.dim() == 1 else partial(tanh_margin, scale=typical_margin(clean, labels))
 
-    def judge(told: Tensor) -> tuple[Tensor, Tensor]:
+    def judge(answer: Tensor) -> tuple[Tensor, Tensor]:
         if loss is None:
-            right = told == labels
+            right = answer == labels
             return (~right).double(), right
-        return loss(told, labels).double(), told.argmax(1) == labels
+        return loss(answer, labels).double(), answer.argmax(1) == labels
 
     return labels, judge

@@ -89,10 +89,10 @@ def to_markdown(values: Mapping[str, Any]) -> str:
             ["perturbation", metric, ""],
             [[row["name"], _number(row["value"]), row["reason"]] for row in values["corruptions"]],
         )
-    words = values["threat_model"]
-    lines += [f"## Threat model ({words['source']})", ""]
-    lines += [f"- {part}: {_text(words[part])}" for part in ("stage", "goal", "knowledge")]
-    lines += [f"- capability: {_text(line)}" for line in words["capability"]]
+    threat = values["threat_model"]
+    lines += [f"## Threat model ({threat['source']})", ""]
+    lines += [f"- {part}: {_text(threat[part])}" for part in ("stage", "goal", "knowledge")]
+    lines += [f"- capability: {_text(line)}" for line in threat["capability"]]
     lines += ["", "## Not tested", "", *(f"- {_text(line)}" for line in values["not_tested"]), ""]
     return "\n".join(lines)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,21 @@ class Certificate(Protocol):
         """
 
 
+@dataclass(frozen=True, kw_only=True)
+class TriedByInjections:
+    """A certificate that verifies how a model is built, and tries what it verified.
+
+    Args:
+        injections: Random injections of the full budget that the conditions are tried with.
+    """
+
+    injections: int = 4
+
+    def __post_init__(self) -> None:
+        if self.injections < 1:
+            raise DataError(f"injections is {self.injections}, but at least 1 is needed")
+
+
 def run_certificate(
     certificate: Certificate,
     model: nn.Module,
@@ -45,8 +61,6 @@ def run_certificate(
     seed: int = 0,
 ) -> CertifiedResult:
     """Certify a model with checks of the input and the time it took."""
-    from dataclasses import replace
-
     if not isinstance(threat, Injection | Modification):
         raise DataError(f"threat is a {type(threat).__name__}, but an Injection or a Modification is needed")
     if dataset.task != "node" or dataset.graph.ptr is not None or dataset.labels.dim() != 1:

@@ -2,7 +2,7 @@ r"""The certificate of bounded influence: deterministic, collective, for injecte
 
 It holds if code verifies, for the model at hand, that
 
-(a) without strangers it is exact by construction (the conditions of :mod:`grb.certificate.by_construction`);
+(a) without unknown nodes it is exact by construction (the conditions of :mod:`grb.certificate.by_construction`);
 (b) its last operator joins every node with its unknown neighbours and nobody else, with weight one, and is used once;
 (c) the vote of a row is of the simplex whatever the row is, and logits are own logits plus the bounded share of the votes;
 (d) random injections of the full budget break nothing that is certified.
@@ -18,14 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grb.certificate.base import INJECTED, default_view, injection_of, result, targets_of
+from grb.certificate.base import INJECTED, TriedByInjections, default_view, injection_of, result, targets_of
 from grb.certificate.by_construction import check_senders, check_unmoved, random_injection
 from grb.certificate.confidence import Ints
 from grb.certificate.influence import fallen_together, malicious_votes, survives
 from grb.certificate.locality import ROUNDING, check_own_code, check_stages, title_of
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
-from grb.errors import DataError
 from grb.graph import CSR, Graph, GraphEdit
 from grb.model.base import EvaluationView, observing, predict, prepare
 from grb.model.bounded import Bounded, votes
@@ -33,19 +32,13 @@ from grb.threat import Threat
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundedInfluence:
+class BoundedInfluence(TriedByInjections):
     """How many injected neighbours every prediction of a ``+bounded`` model survives; see :mod:`grb.certificate.influence`.
 
-    Args:
-        injections: Random injections of the full budget that the conditions are tried with.
+    Conditions (a) and (d) are tried with random injections.
     """
 
-    injections: int = 4
     version = 1
-
-    def __post_init__(self) -> None:
-        if self.injections < 1:
-            raise DataError(f"injections is {self.injections}, but at least 1 is needed")
 
     def __call__(
         self, model: nn.Module, dataset: Dataset, threat: Threat, *, mode: str | None = None, seed: int = 0
@@ -55,7 +48,7 @@ class BoundedInfluence:
         given = injection_of(threat, "bounded influence")
         if not isinstance(model, Bounded):
             raise NotCertifiable(
-                f"bounded influence is about models in which strangers have a vote each, but got '{title_of(model)}'; "
+                f"bounded influence is about models in which unknown nodes have a vote each, but got '{title_of(model)}'; "
                 "'+bounded' makes one"
             )
         graph, generator = dataset.graph, torch.Generator().manual_seed(seed)
@@ -80,7 +73,7 @@ class BoundedInfluence:
         fallen = fallen_together(budgets[chosen][right], nodes=given.nodes, edges_per_node=given.edges_per_node)
         return result(
             "bounded-influence",
-            f"{title_of(model)} itself, in which all strangers together have an influence of {model.influence:g}",
+            f"{title_of(model)} itself, in which all unknown nodes together have an influence of {model.influence:g}",
             dataset,
             mode,
             threat,
@@ -102,21 +95,21 @@ def _budgets(model: Bounded, own: Tensor, heard: Tensor, logits: Tensor) -> Ints
 
 
 def check_votes(model: Bounded, graph: Graph, view: EvaluationView, own: Tensor, logits: Tensor) -> Tensor:
-    """Sums of the strangers' votes, [n, classes + 1]; refuses a model in which they are not what they should be.
+    """Sums of the votes of unknown nodes, [n, classes + 1]; refuses a model in which they are not what they should be.
 
     Args:
         model: The model, which has observed the view.
         graph: The clean graph.
         view: Which nodes are known.
-        own: Logits without strangers, [n, classes].
+        own: Logits without unknown nodes, [n, classes].
         logits: Logits of the model, [n, classes].
     """
     op, name = prepare(model, graph.adj)[-1], title_of(model)
     columns = graph.adj.pattern.indices.long()
     rows = graph.adj.pattern.row_ids.long()
-    strange = ~view.known[columns]
+    unknown = ~view.known[columns]
     found = op.pattern.row_ids.long(), op.pattern.indices.long()
-    same = isinstance(op, CSR) and all(torch.equal(a, b[strange]) for a, b in zip(found, (rows, columns), strict=True))
+    same = isinstance(op, CSR) and all(torch.equal(a, b[unknown]) for a, b in zip(found, (rows, columns), strict=True))
     if not same or (op.values is not None and not bool((op.values == 1).all())):
         raise NotCertifiable(f"'{name}' does not hear each of its unknown neighbours once")
     wild = torch.cat([own, own * 1e30, own * 1e38 * 1e38, torch.full_like(own[:1], torch.nan)])

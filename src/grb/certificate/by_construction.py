@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from grb.certificate.base import EDGES, INJECTED, default_view, result, targets_of
+from grb.certificate.base import EDGES, INJECTED, TriedByInjections, default_view, result, targets_of
 from grb.certificate.locality import (
     ROUNDING,
     check_stages,
@@ -32,26 +32,19 @@ from grb.certificate.locality import (
 )
 from grb.certificate.result import UNLIMITED, CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
-from grb.errors import DataError
 from grb.graph import CSR, Graph, GraphEdit
 from grb.model.base import EvaluationView, observing, predict, prepare
 from grb.threat import Injection, Modification, Threat
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByConstruction:
+class ByConstruction(TriedByInjections):
     """Verifies that no injection can change a prediction; also of a model that uses no edges, against changed edges.
 
-    Args:
-        injections: Random injections of the full budget that condition (c) is tried with.
+    Condition (c) is tried with random injections.
     """
 
-    injections: int = 4
     version = 1
-
-    def __post_init__(self) -> None:
-        if self.injections < 1:
-            raise DataError(f"injections is {self.injections}, but at least 1 is needed")
 
     def __call__(
         self, model: nn.Module, dataset: Dataset, threat: Threat, *, mode: str | None = None, seed: int = 0

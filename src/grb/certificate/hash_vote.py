@@ -8,13 +8,19 @@ import numpy as np
 from torch import nn
 
 from grb.certificate.base import EDGES, INJECTED, default_view, edge_budget, result, targets_of
-from grb.certificate.locality import check_along_edges, check_own_code, lead_exceeds_rounding, local_stages, title_of
+from grb.certificate.locality import (
+    check_along_edges,
+    check_own_code,
+    lead_exceeds_rounding,
+    local_stages,
+    not_wrapped,
+    title_of,
+)
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.certificate.votes import collective_broken, count_votes, vote_budget, winner
 from grb.dataset import Dataset
-from grb.model.base import GraphModel, evaluating, observing, prepare
+from grb.model.base import evaluating, observing, prepare
 from grb.model.hash_vote import Divide, HashVote
-from grb.model.wrapped import Wrapper
 from grb.threat import Injection, Threat
 
 
@@ -88,12 +94,7 @@ class HashVoteCertificate:
                     f"train it with divide={divide}"
                 )
             return model
-        if isinstance(model, Wrapper):
-            raise NotCertifiable(
-                f"'{title_of(model)}' has certificates of its own; a hash vote goes around a plain model"
-            )
-        if not isinstance(model, GraphModel):
-            raise NotCertifiable("a hash vote goes around grb's own models; this one is of others")
+        inner = not_wrapped(model, "a hash vote")
         if divide == "senders":
-            local_stages(model)
-        return HashVote(model, self.groups, divide)
+            local_stages(inner)
+        return HashVote(inner, self.groups, divide)

@@ -30,7 +30,7 @@ def malicious_votes(own: Floats, heard: Floats, count: Ints, influence: float, s
     and any number where :math:`l \ge c`.
 
     Args:
-        own: Logits without strangers, :math:`z`, [t, classes].
+        own: Logits without unknown nodes, :math:`z`, [t, classes].
         heard: Sums of the votes that are there already, :math:`V`, [t, classes].
         count: Number of these votes, :math:`n`, [t].
         influence: :math:`c`.

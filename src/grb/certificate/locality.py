@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from grb.certificate.result import NotCertifiable
 from grb.graph import CSR, Adjacency, Graph, Pattern
-from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare, run_stages
+from grb.model.base import GraphModel, Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare, run_stages
+from grb.model.wrapped import Wrapper
 
 # of the largest logit: what different orders of summation explain
 ROUNDING = 1e-4
@@ -42,6 +43,15 @@ def _found(kind: type) -> Any:
     for part in kind.__qualname__.split("."):
         found = getattr(found, part, None)
     return found
+
+
+def not_wrapped(model: nn.Module, what: str) -> GraphModel:
+    """The model, which ``what`` can go around; any other is refused."""
+    if isinstance(model, Wrapper):
+        raise NotCertifiable(f"'{title_of(model)}' has certificates of its own; {what} goes around a plain model")
+    if not isinstance(model, GraphModel):
+        raise NotCertifiable(f"{what} goes around grb's own models; this one is of others")
+    return model
 
 
 def local_stages(model: nn.Module) -> list[Stage]:

@@ -91,7 +91,7 @@ class CertifiedResult:
         return max(own, together)
 
     def accuracy_at(self, budget: int) -> float:
-        """Share of targets that are right and survive so many units, each by itself."""
+        """Share of targets that are right and survive this number of units, each by itself."""
         if not len(self.budgets):
             return 0.0
         return float((self.correct & (self.budgets >= max(budget, 0))).mean())

@@ -25,14 +25,12 @@ from grb.certificate.collective import collective_attacked, edge_field, survivin
 from grb.certificate.confidence import Ints, VoteBounds, bounds_of
 from grb.certificate.injection_lp import injection_attacked
 from grb.certificate.interception import arrivals, hijacked_nodes
-from grb.certificate.locality import check_along_edges, check_own_code, messages_of, reach_of, title_of
+from grb.certificate.locality import check_along_edges, check_own_code, messages_of, not_wrapped, reach_of, title_of
 from grb.certificate.regions import certified_edits
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
 from grb.errors import DataError
-from grb.model.base import GraphModel
 from grb.model.smoothed import Noise, Smoothed
-from grb.model.wrapped import Wrapper
 from grb.threat import Modification, Threat
 
 # the largest budget that is looked at one by one; smoothing certifies a few changes, never hundreds
@@ -96,11 +94,11 @@ class SmoothingCertificate:
         if len(survived) and survived.max() < 1 and not self._can(smoothed, dataset, threat, targets, votes.shape[1]):
             notes.append(
                 f"with this noise and {self.samples} samples not even a unanimous vote survives one change; "
-                f"train with more noise ({_words(self.noise)}), or draw more samples"
+                f"train with more noise ({_noise_text(self.noise)}), or draw more samples"
             )
         return result(
             self.name,
-            f"smoothed {title_of(smoothed.model)} ({_words(smoothed.noise)})",
+            f"smoothed {title_of(smoothed.model)} ({_noise_text(smoothed.noise)})",
             dataset,
             mode,
             threat,
@@ -129,14 +127,8 @@ class SmoothingCertificate:
             if given and replace(model.noise, **given) != model.noise:
                 raise DataError(f"'{title_of(model)}' has noise of its own; leave {sorted(given)[0]} out")
             return model
-        if isinstance(model, Wrapper):
-            raise NotCertifiable(
-                f"'{title_of(model)}' has certificates of its own; smoothing goes around a plain model"
-            )
-        if not isinstance(model, GraphModel):
-            raise NotCertifiable("smoothing goes around grb's own models; this one is of others")
         chosen = replace(self.noise, **given)
-        return Smoothed(model, chosen.p_add, chosen.p_drop, chosen.p_node, chosen.p_ablate)
+        return Smoothed(not_wrapped(model, "smoothing"), chosen.p_add, chosen.p_drop, chosen.p_node, chosen.p_ablate)
 
     def covered(self, threat: Threat, dataset: Dataset) -> tuple[int, str]:
         """Budget and unit of a threat model; one that is not covered is refused."""
@@ -281,6 +273,6 @@ def sampled_votes(smoothed: Smoothed, dataset: Dataset, samples: int, seed: int)
     return smoothed.votes(dataset.graph.x, dataset.graph.adj, samples, generator)
 
 
-def _words(noise: Noise) -> str:
+def _noise_text(noise: Noise) -> str:
     values: dict[str, Any] = {key: value for key, value in vars(noise).items() if value}
     return ", ".join(f"{key}={value:g}" for key, value in values.items()) or "no noise"

@@ -45,11 +45,8 @@ Victims = Annotated[
 ]
 Limits = Annotated[
     list[str] | None,
-    typer.Option(
-        "--limit",
-        metavar="NAME=VALUE",
-        help="A limit of the threat model instead of the paper's: nodes, edges_per_node, edges, edge_ratio, "
-        "per_target=1,2, feature_nodes, feature_range=-0.9,0.9, queries, answers; repeatable.",
+    options.limit_option(
+        "nodes, edges_per_node, edges, edge_ratio, per_target=1,2, feature_nodes, feature_range=-0.9,0.9, queries, answers"
     ),
 ]
 AimedLabels = Annotated[

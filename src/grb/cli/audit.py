@@ -54,7 +54,7 @@ def audit(
         ),
     ] = None,
     scenarios: Annotated[
-        str, typer.Option("--scenario", metavar="NAME,...", help="injection, modification, or both.")
+        str, typer.Option("--scenario", metavar="NAME,...", help="Scenarios to try: injection, modification, or both.")
     ] = "injection,modification",
     budgets: Annotated[
         list[str] | None,
@@ -65,7 +65,7 @@ def audit(
     below: Annotated[
         float | None, typer.Option(help="The model is broken where the leading metric is below this.")
     ] = None,
-    effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "standard",
+    effort: Annotated[str, typer.Option(help="How much to compute: quick, standard or thorough.")] = "standard",
     corruptions: Annotated[bool, typer.Option(help="Try the corruptions of the graph and its features too.")] = True,
     fail_under: Annotated[
         str | None,

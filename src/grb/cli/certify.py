@@ -40,13 +40,7 @@ Certificates = Annotated[
 ]
 Scenario = Annotated[str, typer.Option(help="What an adversary does: injection or modification.")]
 Limits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--limit",
-        metavar="NAME=VALUE",
-        help="A limit of the threat model instead of the paper's: nodes, edges_per_node, edges, edge_ratio, allow, "
-        "feature_nodes; repeatable.",
-    ),
+    list[str] | None, options.limit_option("nodes, edges_per_node, edges, edge_ratio, allow, feature_nodes")
 ]
 ModelParams = Annotated[
     list[str] | None,

@@ -61,7 +61,7 @@ Drawn = Iterator[tuple[str, "Figure"]]
 def figures(
     store: StoreArgument = None,
     written: Annotated[Path, typer.Option("-o", "--output", help="The directory.")] = Path("figures"),
-    kind: Annotated[str, typer.Option("--format", help="png, svg or pdf.")] = "png",
+    kind: Annotated[str, typer.Option("--format", help="File format: png, svg or pdf.")] = "png",
     dpi: Annotated[int, typer.Option(help="Dots per inch of a PNG.")] = 300,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="One of the figures below, again for more; all if not given.")

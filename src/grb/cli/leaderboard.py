@@ -50,7 +50,8 @@ def leaderboard(
     rank_by: Annotated[
         str | None,
         typer.Option(
-            "--rank-by", help="worst_case or weighted (the paper's); by default the worst case if it was measured."
+            "--rank-by",
+            help="Score that ranks: worst_case or weighted (the paper's); by default the worst case if it was measured.",
         ),
     ] = None,
     promote: Annotated[

@@ -110,12 +110,12 @@ def old_spelling(arguments: Sequence[str]) -> str | None:
     '`--stop-after` of `grb taxonomy run` is `--patience` now.'
     """
     given = list(arguments[: arguments.index("--")]) if "--" in arguments else list(arguments)
-    words = [each for each in given if not each.startswith("-")]
-    for verb in (" ".join(words[:2]), " ".join(words[:1])):
+    verbs = [each for each in given if not each.startswith("-")]
+    for verb in (" ".join(verbs[:2]), " ".join(verbs[:1])):
         if verb in VERBS:
             return f"`grb {verb}` {VERBS[verb]}."
     options = [each.partition("=")[0] for each in given if each.startswith("-")]
-    for verb in (" ".join(words[:2]), " ".join(words[:1]), ANY):
+    for verb in (" ".join(verbs[:2]), " ".join(verbs[:1]), ANY):
         for option in options:
             if (verb, option) in OPTIONS:
                 of = f" of `grb {verb}`" if verb else ""

@@ -216,6 +216,14 @@ Params = Annotated[
         "--param", "-p", metavar="NAME=VALUE", help="A setting instead of the paper's, as in a recipe; repeatable."
     ),
 ]
+
+
+def limit_option(names: str) -> Any:
+    """``--limit NAME=VALUE`` with the names that a verb takes."""
+    text = f"A limit of the threat model instead of the paper's: {names}; repeatable."
+    return typer.Option("--limit", metavar="NAME=VALUE", help=text)
+
+
 Device = Annotated[str, typer.Option("--device", help="Device to compute on: cpu, cuda, cuda:1, ...")]
 Threads = Annotated[
     int, typer.Option("--threads", help="Number of torch threads; results are reproducible per number.")
@@ -247,7 +255,8 @@ Recipes = Annotated[
     typer.Option("--recipe", help="Name of a recipe whose results to show; repeatable; all of the store by default."),
 ]
 Difficulty = Annotated[
-    str | None, typer.Option("--difficulty", help="easy, medium, hard or full; the last of a board by default.")
+    str | None,
+    typer.Option("--difficulty", help="Difficulty: easy, medium, hard or full; the last of a board by default."),
 ]
 
 

@@ -42,7 +42,8 @@ def replay(
     objective: Annotated[
         str,
         typer.Option(
-            metavar="NAME,...", help="poisoning: train on the attacked graph; evasion: on the clean one; or both."
+            metavar="NAME,...",
+            help="Objective: poisoning trains on the attacked graph, evasion on the clean one; or both.",
         ),
     ] = "poisoning",
     attack: Annotated[
@@ -51,7 +52,9 @@ def replay(
     repeats: Annotated[int, typer.Option(help="Number of trainings, with the seeds 0, 1, ...")] = 3,
     protocol: Annotated[
         str,
-        typer.Option(help="literature: one hidden layer of 16, 200 epochs, weight decay; grb: the settings of GRB."),
+        typer.Option(
+            help="Settings of the trainings: literature (one hidden layer of 16, 200 epochs, weight decay) or grb (GRB's)."
+        ),
     ] = "literature",
     epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs instead of the protocol's.")] = None,
     threads: Annotated[int, typer.Option(help="Number of threads that torch uses.")] = 1,

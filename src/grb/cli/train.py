@@ -31,7 +31,7 @@ Models = Annotated[
     ),
 ]
 TrainMode = Annotated[
-    str, typer.Option(help="inductive: training sees no test node; transductive: it sees no test label.")
+    str, typer.Option(help="What training may see: no test node (inductive), or no test label (transductive).")
 ]
 SplitNumber = Annotated[
     int | None,

@@ -37,7 +37,9 @@ Seeds = Annotated[
 ]
 Model = Annotated[Path | None, typer.Option(help="Model to tune attacks on (.safetensors).")]
 Space = Annotated[Path | None, typer.Option(help="YAML file of the search space, instead of the one of grb.")]
-Storage = Annotated[str | None, typer.Option(help="Database to keep trials in, and to resume from: sqlite:///tune.db")]
+Storage = Annotated[
+    str | None, typer.Option(help="Database to keep trials in and to resume from, such as sqlite:///tune.db.")
+]
 Output = Annotated[
     Path | None,
     typer.Option(

@@ -120,7 +120,7 @@ class PreparedAdjacency(CSR):
         return PreparedAdjacency(self.pattern.to(device), values)
 
     def remembering(self, x: Tensor) -> PreparedAdjacency:
-        """The same matrix: a module of somebody's own takes it to torch's functions."""
+        """The same matrix: a custom module takes it to torch's functions."""
         return self
 
     def __getattr__(self, name: str) -> Any:

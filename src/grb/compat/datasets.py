@@ -40,7 +40,7 @@ COGDL = {
 def dataset_arguments(owner: str, given: dict[str, Any]) -> dict[str, Any]:
     """Arguments of our datasets from THUDM/grb's."""
     without_effect(owner, given, "verbose", "nothing is printed; repr(dataset) shows its sizes", quiet=[False])
-    advice = "a directory of your own is Dataset.from_npz(directory), arrays are CustomDataset(adj, features, labels)"
+    advice = "a custom directory is Dataset.from_npz(directory), arrays are CustomDataset(adj, features, labels)"
     refuse_unless(owner, given, "custom", lambda value: not value, advice)
     advice = "`grb data check PATH --output DIR` and Dataset.from_npz write and read datasets"
     refuse_unless(owner, given, "save", lambda value: not value, advice)

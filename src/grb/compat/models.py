@@ -127,7 +127,7 @@ def _activation(cls: type[GraphModel], given: dict[str, Any], changes: dict[str,
 
 
 def _function_name(asked: Any) -> str | None:
-    """The name by which torch has a function, such as ``leaky_relu``; None if it is somebody's own."""
+    """The name by which torch has a function, such as ``leaky_relu``; None if it is a custom one."""
     name = getattr(asked, "__name__", type(asked).__name__).lower()
     for home in (functional, torch):
         if getattr(home, name, None) is asked:

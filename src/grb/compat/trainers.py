@@ -24,7 +24,7 @@ from grb.errors import DataError
 from grb.model.base import evaluating, predict, prepare
 from grb.model.build import Settings
 from grb.trainer.graphs import fit_graphs
-from grb.trainer.loop import Epoch, Fit, fit
+from grb.trainer.loop import Epoch, Fit
 from grb.trainer.trainer import Trainer
 
 Scores = tuple[list[float], list[float], float]
@@ -59,9 +59,14 @@ def train(trainer: Trainer, given: dict[str, Any]) -> Fit | Scores:
 
 
 def _own_train(trainer: Trainer, given: dict[str, Any]) -> Fit:
-    if given.get("train_mode") == "trasductive":  # as AdvTrainer's default was spelled
-        given["train_mode"] = "transductive"
+    if "train_mode" in given:
+        given["train_mode"] = _spelled(given["train_mode"])
     return trainer.train(**given)
+
+
+def _spelled(train_mode: str) -> str:
+    """A train mode; THUDM/grb's AdvTrainer spelled its default ``trasductive``."""
+    return "transductive" if train_mode == "trasductive" else train_mode
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,12 @@ def _watched(trainer: Trainer, model: nn.Module, given: dict[str, Any]) -> Calla
 
     given["on_epoch"] = note
 
-    def result(fitted: Fit) -> Scores:
-        values = [each.val_score for each in fitted.history if each.val_score is not None]
-        return scores, values, 0.0 if fitted.best_score is None else fitted.best_score
+    return lambda fitted: _scores(scores, fitted)
 
-    return result
+
+def _scores(training: list[float], fitted: Fit) -> Scores:
+    values = [each.val_score for each in fitted.history if each.val_score is not None]
+    return training, values, 0.0 if fitted.best_score is None else fitted.best_score
 
 
 class AdvTrainer(Trainer):
@@ -162,27 +168,12 @@ class AdvTrainer(Trainer):
         """Train adversarially; the model ends with its best validation weights, in evaluation mode."""
         given = {"save_dir": save_dir, "save_name": save_name, "save_after": save_after, "verbose": verbose}
         options = _train_options("AdvTrainer.train", given)
-        mode = "transductive" if train_mode == "trasductive" else train_mode
-        if mode not in ("inductive", "transductive"):
-            raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
-        view = self.dataset.defender_view() if mode == "inductive" else self.dataset.transductive_view()
         more: dict[str, Any] = {}
         if self.attack is not None:
             settings = Settings("gcn", epochs=n_epoch)
             more = AdversarialTraining(settings=settings, attack=self.attack, threat=self.attack.threat()).options()
-        fitted = fit(
-            model.to(self.device),
-            view.to(self.device),
-            optimizer=self.optimizer,
-            loss=self.loss,
-            epochs=n_epoch,
-            patience=self.patience,
-            eval_every=eval_every,
-            metric=self.eval_metric,
-            scheduler=self.scheduler,
-            generator=torch.Generator(self.device).manual_seed(self.seed),
-            on_epoch=on_epoch,
-            **more,
+        fitted = self._fit(
+            model, _spelled(train_mode), epochs=n_epoch, eval_every=eval_every, on_epoch=on_epoch, **more
         )
         options.save(model)
         return fitted
@@ -251,10 +242,7 @@ class GraphTrainer:
             on_epoch=note,
         )
         options.save(model)
-        if not return_scores:
-            return fitted
-        values = [each.val_score for each in fitted.history if each.val_score is not None]
-        return scores, values, 0.0 if fitted.best_score is None else fitted.best_score
+        return _scores(scores, fitted) if return_scores else fitted
 
     def inference(self, model: nn.Module) -> Tensor:
         """Logits of all graphs, [graphs, classes]."""

@@ -119,7 +119,7 @@ class AdversarialTraining(Training):
         return self._attacked_graph()
 
     def _attacked_graph(self) -> Callable[[nn.Module, Graph, Tensor, int, torch.Generator], Graph]:
-        """A function that attacks the given nodes of a graph with the current weights, every so many epochs."""
+        """A function that attacks the given nodes of a graph with the current weights, every few epochs."""
         last: list[Graph] = []
 
         def augment(model: nn.Module, graph: Graph, ids: Tensor, epoch: int, generator: torch.Generator) -> Graph:

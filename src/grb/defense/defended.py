@@ -101,7 +101,7 @@ class Defended(GraphModel):
 
 
 def _name_of(part: Preprocess) -> str:
-    """The part's name in the catalogue; one in brackets, which no catalogue has, for a part of somebody's own."""
+    """The part's name in the catalogue; one in brackets, which no catalogue has, for a custom part."""
     own = type(part).__name__.lower()
     known = own in entries("defense") and own not in SUFFIXES
     return own if known and resolve("defense", own) is type(part) else f"({own})"

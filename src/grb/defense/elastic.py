@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from grb.defense.rung import edge_weights
+from grb.defense.smoothing import SmoothedPerceptron, edge_weights
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Pattern
+from grb.graph import CSR, Pattern
 from grb.graph.attention import gather_columns, gather_rows
-from grb.model.base import LayeredModel
-from grb.model.layers import layer_norms, linears, perceptron
 
 Norm = Literal["l21", "l1"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ElasticGNN(LayeredModel):
+class ElasticGNN(SmoothedPerceptron):
     r"""A perceptron whose predictions are smoothed by elastic message passing.
 
     With :math:`H = \mathrm{MLP}(X)` and the differences
@@ -43,24 +40,17 @@ class ElasticGNN(LayeredModel):
     :math:`a` counts :math:`a` times, so that one of weight zero is none and still has a gradient.
 
     Args:
-        hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
         lambda1: :math:`\lambda_1`, weight of the lengths.
         lambda2: :math:`\lambda_2`, weight of the squares.
-        k: Steps.
         norm: ``l21`` for the lengths of differences, ``l1`` for the sums of their absolute entries.
-        layer_norm: Normalise rows in front of every linear layer.
 
     References:
         Liu et al., *Elastic Graph Neural Networks*, ICML 2021.
     """
 
-    hidden_features: int | Sequence[int] = field(default=(64,), kw_only=False)
     lambda1: float = 3.0
     lambda2: float = 3.0
-    k: int = 10
     norm: Norm = "l21"
-    layer_norm: bool = False
-    dropout: float = 0.5
     name = "elasticgnn"
 
     def build(self) -> None:
@@ -71,16 +61,11 @@ class ElasticGNN(LayeredModel):
             )
         if self.norm not in get_args(Norm):
             raise DataError(f"norm is {self.norm!r}, but {' or '.join(get_args(Norm))} is needed")
-        self.linears = linears(self.widths)
-        self.norms = layer_norms(self.widths[:-1], self.layer_norm)
-
-    def prepare(self, adj: Adjacency) -> CSR:
-        """The edges with their weights; self-loops count in degrees alone."""
-        return CSR(adj.pattern, adj.values, symmetric=adj.pattern.symmetric)
+        super().build()
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
-        first = perceptron(x, self.linears, self.norms, self.drop)
+        first = self.predictions(x)
         weights, roots = edge_weights(op, first)
         gamma = 1 / (1 + self.lambda2)
         # one row per direction of an edge; both are the same but for the sign

@@ -33,7 +33,11 @@ class Preprocess(Protocol):
 
 @dataclass(frozen=True)
 class Pruning:
-    """Drops every edge whose ends are less similar than ``threshold``."""
+    """Drops every edge whose ends are less similar than a threshold.
+
+    Args:
+        threshold: :math:`t`; edges between less similar ends are dropped.
+    """
 
     threshold: float
     # whether the similarity depends on the rows of both ends alone, so that the part is a mask of pairs
@@ -100,9 +104,6 @@ class Jaccard(Pruning):
     normalisation that keeps ones above and zeros below zero, as GRB's does. Costs one inner product per edge, over
     the stored entries alone if the features are sparse.
 
-    Args:
-        threshold: :math:`t`; edges between less similar ends are dropped.
-
     References:
         Wu et al., *Adversarial Examples on Graph Data: Deep Insights into Attack and Defense*, IJCAI 2019.
     """
@@ -131,9 +132,6 @@ class Cosine(Pruning):
     r"""Cuts edges with :math:`\cos(x_u, x_v) < t`: the form of Jaccard pruning for real features.
 
     A row of zeros is like no other.
-
-    Args:
-        threshold: :math:`t`; edges between less similar ends are dropped.
 
     References:
         Wu et al., *Adversarial Examples on Graph Data: Deep Insights into Attack and Defense*, IJCAI 2019.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from grb.defense.smoothing import SmoothedPerceptron, edge_weights
 from grb.errors import DataError
-from grb.graph import CSR, Adjacency, Pattern
+from grb.graph import CSR, Pattern
 from grb.graph.attention import gather_columns, gather_rows
 from grb.graph.sparse import row_sums
-from grb.model.base import LayeredModel
-from grb.model.layers import layer_norms, linears, perceptron
 
 Variant = Literal["paper", "code"]
 # distances count as at least this, because the weight of two equal rows would be infinite
@@ -28,7 +26,7 @@ SHARPNESS = 5.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RUNG(LayeredModel):
+class RUNG(SmoothedPerceptron):
     r"""A perceptron whose predictions are smoothed over edges by a penalty that stops growing.
 
     With :math:`F_0 = \mathrm{MLP}(X)`, :math:`\tilde d` the degree plus one and
@@ -51,25 +49,18 @@ class RUNG(LayeredModel):
     gradients of an attack in evaluation mode are the true ones, which the authors' are not.
 
     Args:
-        hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
         gamma: :math:`\gamma`, beyond which an edge counts nothing; infinity gives the :math:`\ell_1` penalty.
         smoothing: :math:`\hat\lambda`, where :math:`\lambda = 1 / \hat\lambda - 1`; higher is smoother.
-        k: Steps.
         variant: ``paper`` as above; ``code`` as the authors ran it, who take :math:`\sqrt{y + 0.01}` in place of
             :math:`y`, so that edges vanish from the distance :math:`\gamma^2 - 0.01` on.
-        layer_norm: Normalise rows in front of every linear layer.
 
     References:
         Hou et al., *Robust Graph Neural Networks via Unbiased Aggregation*, NeurIPS 2024.
     """
 
-    hidden_features: int | Sequence[int] = field(default=(64,), kw_only=False)
     gamma: float = 6.0
     smoothing: float = 0.9
-    k: int = 10
     variant: Variant = "paper"
-    layer_norm: bool = False
-    dropout: float = 0.5
     name = "rung"
 
     def build(self) -> None:
@@ -83,16 +74,11 @@ class RUNG(LayeredModel):
             raise DataError(f"variant is {self.variant!r}, but {' or '.join(get_args(Variant))} is needed")
         # how weights enter an attacker's gradients: as they are, soft, or not at all
         self.weighing: Literal["exact", "soft", "constant"] = "exact"
-        self.linears = linears(self.widths)
-        self.norms = layer_norms(self.widths[:-1], self.layer_norm)
-
-    def prepare(self, adj: Adjacency) -> CSR:
-        """The edges with their weights; self-loops count in degrees alone."""
-        return CSR(adj.pattern, adj.values, symmetric=adj.pattern.symmetric)
+        super().build()
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
-        first = perceptron(x, self.linears, self.norms, self.drop)
+        first = self.predictions(x)
         edges, roots = edge_weights(op, first)
         strength = 1 / self.smoothing - 1
         h = first
@@ -127,12 +113,6 @@ class RUNG(LayeredModel):
         soft, constant = self.twin(), self.twin()
         soft.weighing, constant.weighing = "soft", "constant"
         return {"soft": soft, "l1": self.twin(gamma=math.inf), "constant": constant}
-
-
-def edge_weights(op: CSR, like: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Weights of the entries, [entries], and :math:`\tilde d^{-1/2}` of every node, [n, 1]."""
-    values = torch.ones(op.pattern.entries, dtype=like.dtype, device=like.device) if op.values is None else op.values
-    return values, (row_sums(op.pattern, values) + 1).rsqrt().unsqueeze(1)
 
 
 def distances(pattern: Pattern, x: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ ROUNDING, PRECISION = 1e-3, 8 * torch.finfo(torch.float32).eps
 JITTER = 1e-5
 # rows that may disagree all the same: an edge at a defense's threshold falls on either side of it
 FEW, FEW_SHARE = 3, 0.002
-# so many may disagree without any margin, and of a model that says that it samples: a defense can make its own margins small
+# how many may disagree without any margin, and of a model that says that it samples; a defense can make its margins small
 UNSURE, UNSURE_SHARE, SAMPLED_SHARE = 6, 0.01, 0.03
 # fewest draws for which a sampled model's interval counts, and the normal quantile of the interval
 MIN_SAMPLES, QUANTILE = 100, 2.576

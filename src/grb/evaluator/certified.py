@@ -100,7 +100,7 @@ class CertifiedOutcome:
         return unpack_bits(self.correct, self.targets).astype(bool) & (np.array(self.budgets) >= 0)
 
     def safe(self, budget: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which targets are right and survive so many units, [targets]."""
+        """Which targets are right and survive this number of units, [targets]."""
         return self.right & (np.array(self.budgets) >= budget)
 
     def accuracy(self, budget: int | None = None) -> float:

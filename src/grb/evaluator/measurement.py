@@ -86,7 +86,7 @@ class MethodInfo:
 
     @property
     def is_submission(self) -> bool:
-        """Whether it was sent by somebody instead of computed."""
+        """Whether it was submitted instead of computed."""
         return self.name == SUBMISSION
 
     def label(self, common: Mapping[str, Any] | None = None) -> str:

@@ -84,7 +84,7 @@ def replay(
     """Score a defense on every graph of a pool.
 
     Args:
-        pool: From :func:`~grb.dataset.pool.read_pool`, or made of your own edits.
+        pool: From :func:`~grb.dataset.pool.read_pool`, or made of custom edits.
         defense: Whatever ends in a model, for instance ``build_defense("gcn", ...)``.
         objectives: ``evasion``: the model was trained on the clean graph; ``poisoning``: on the attacked one.
         seeds: Random seeds of the trainings; every graph meets the same ones.

@@ -124,11 +124,11 @@ def at(where: str) -> str:
     return f"{where}: " if where else ""
 
 
-def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, words: str, limit: _Measured) -> list[Flag]:
+def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, comparison: str, limit: _Measured) -> list[Flag]:
     return [
         Flag(
             f"weaker-than-{base}",
-            f"{place}{name} leaves accuracy {score.mean:.3f}, {words} {limit.mean:.3f}; an attack should not be "
+            f"{place}{name} leaves accuracy {score.mean:.3f}, {comparison} {limit.mean:.3f}; an attack should not be "
             f"weaker by more than noise ({_noise(score, limit):.3f}): give it more steps, another start or step, or "
             "another surrogate",
             {"accuracy": score.mean, base: limit.mean, "noise": _noise(score, limit)},

@@ -5,59 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from grb.evaluator.measurement import Array
-
-
-class ScoredRun(Protocol):
-    """What the worst case needs of a :class:`~grb.evaluator.board.Run`."""
-
-    @property
-    def attack(self) -> str:
-        """Name of the column."""
-
-    @property
-    def defense(self) -> str:
-        """Name of the row."""
-
-    @property
-    def difficulty(self) -> str:
-        """Which targets."""
-
-    @property
-    def victim(self) -> int:
-        """Number of the training."""
-
-    @property
-    def score(self) -> float:
-        """The metric that ranks."""
-
-    @property
-    def correct(self) -> Array | None:
-        """Which targets get their true label, [t]."""
-
-    @property
-    def metadata(self) -> Mapping[str, object]:
-        """With the key of the attack."""
-
-    @property
-    def is_submission(self) -> bool:
-        """Whether the edit was submitted."""
-
-    @property
-    def knowledge(self) -> str:
-        """What the attacker knew of the victim."""
-
-    @property
-    def labels(self) -> str:
-        """Labels that the attack aims at."""
-
-    @property
-    def battery(self) -> str:
-        """Name and version of the ensemble that made the edit."""
+from grb.evaluator.run import Run
 
 
 @dataclass(frozen=True)
@@ -74,7 +25,7 @@ class Worst:
     missing: int = 0
 
 
-def worst_cases(rows: Sequence[ScoredRun]) -> dict[tuple[str, str], Worst]:
+def worst_cases(rows: Sequence[Run]) -> dict[tuple[str, str], Worst]:
     """The worst cases by (defense, difficulty).
 
     The battery of a difficulty and a number of training is every edit that the ensemble made on any victim of that number, and
@@ -83,7 +34,7 @@ def worst_cases(rows: Sequence[ScoredRun]) -> dict[tuple[str, str], Worst]:
     """
     battery: dict[tuple[str, int], set[object]] = defaultdict(set)
     aims: dict[str, set[str]] = defaultdict(set)
-    met: dict[tuple[str, str], dict[int, list[ScoredRun]]] = defaultdict(lambda: defaultdict(list))
+    met: dict[tuple[str, str], dict[int, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         met[row.defense, row.difficulty][row.victim].append(row)
         if row.battery or row.is_submission:
@@ -94,7 +45,7 @@ def worst_cases(rows: Sequence[ScoredRun]) -> dict[tuple[str, str], Worst]:
 
 
 def _worst(
-    trainings: Mapping[int, Sequence[ScoredRun]],
+    trainings: Mapping[int, Sequence[Run]],
     battery: Mapping[tuple[str, int], set[object]],
     aims: set[str],
     difficulty: str,
@@ -125,7 +76,7 @@ def _worst(
     return Worst(summaries, missing)
 
 
-def per_node(rows: Sequence[ScoredRun]) -> float | None:
+def per_node(rows: Sequence[Run]) -> float | None:
     """Fraction of targets that stay correct in every run; None if some run does not say which targets those are."""
     bits = [row.correct for row in rows if row.correct is not None]
     if len(bits) < len(rows) or len({len(each) for each in bits}) != 1:

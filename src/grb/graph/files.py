@@ -26,13 +26,13 @@ MAX_BYTES = 8 * 2**30
 MAX_RATIO = 200
 # a file below this size may expand by any ratio: constant arrays of small graphs compress very well
 FREE_BYTES = 64 * 2**20
-# an edit expands by so much at most: with what is counted beside it, it takes less than ten times its file
+# the largest expansion of an edit: with what is counted beside it, it takes less than ten times its file
 MAX_EDIT_RATIO, FREE_EDIT_BYTES = 4, 2 * 2**20
 # size of a zip file's end record, which is the last thing in an npz file
 _END_BYTES = 22
 # arrays up to this size are read at once
 SMALL_BYTES = 2**20
-# how an entry of a zip file's directory begins; with its name and content it takes more than so many bytes
+# how an entry of a zip file's directory begins; with its name and content it takes more bytes than this
 ZIP_ENTRY = b"PK\1\2"
 FREE_ENTRIES, ENTRY_BYTES = 1000, 256
 
@@ -55,8 +55,8 @@ def read_npz(
         required: Names that must be present.
         allowed: If given, any other name is refused.
         max_bytes: Refuse a file whose arrays declare more than this in total.
-        max_ratio: Refuse a file whose arrays are so many times larger than it, beyond ``free_bytes``.
-        free_bytes: Arrays of so many bytes are read from a file of any size.
+        max_ratio: Refuse a file whose arrays are more than this number of times larger than it, beyond ``free_bytes``.
+        free_bytes: Arrays of up to this number of bytes are read from a file of any size.
         data: Content of the file if it has been read already; the file itself is not opened then.
         only: If given, no other array is looked at; files of others hold object arrays beside those that matter.
     """

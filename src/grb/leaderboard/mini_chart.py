@@ -45,10 +45,15 @@ def mini_chart(board: Board) -> list[Row]:
         }
         if all(value is None for value in values.values()):
             continue
-        told = ", ".join(f"{label} {100 * value:.1f} %" for label, value in values.items() if value is not None)
+        description = ", ".join(f"{label} {100 * value:.1f} %" for label, value in values.items() if value is not None)
         places = {label: None if value is None else _place(value) for label, value in values.items()}
         rows.append(
-            Row(sanitize(name, SHORTEST), f"{sanitize(name, 60)}: {told}", ROW_HEIGHT * (len(rows) + 0.5), **places)
+            Row(
+                sanitize(name, SHORTEST),
+                f"{sanitize(name, 60)}: {description}",
+                ROW_HEIGHT * (len(rows) + 0.5),
+                **places,
+            )
         )
         if len(rows) == ROWS:
             break

@@ -200,5 +200,5 @@ def _label(key: Any) -> str:
 
 
 def _title(key: Any) -> str:
-    words = _label(key)
-    return words[:1].upper() + words[1:]
+    label = _label(key)
+    return label[:1].upper() + label[1:]

@@ -27,7 +27,7 @@ SUMMARIES = {
     "worst_node": "worst node",
     "white_box": "white-box",
 }
-"""Summaries of a defense and the words for them."""
+"""Summaries of a defense and their labels."""
 STRENGTHS = {"weighted": "weighted", "average": "average", "three_max": "3-max"}
 """Summaries of an attack; the lower, the stronger."""
 VIEWS = {
@@ -164,7 +164,7 @@ def rank_text(places: tuple[int, int] | None) -> str:
 
 
 def summaries_of(board: Board) -> dict[str, str]:
-    """Summaries that a board has and the words for them, the one that ranks first."""
+    """Summaries that a board has and their labels, the one that ranks first."""
     held = {name for own in board.by_defense.values() for values in own.values() for name in values}
     ordered = [board.rank_by, *(name for name in SUMMARIES if name != board.rank_by)]
     return {name: SUMMARIES[name] for name in ordered if name in held or name == board.rank_by}

@@ -1,7 +1,7 @@
-r"""Bounded influence: memory, and one bounded vote for every stranger.
+r"""Bounded influence: memory, and one bounded vote for every unknown node.
 
 A network that hears known nodes only (:mod:`grb.model.known`) cannot be changed by injection, but it does not use what test
-nodes know of each other. Here strangers are heard again, by a vote each: whoever is injected changes a prediction by as much
+nodes know of each other. Here unknown nodes are heard again, by one vote each: an injected node changes a prediction by as much
 as one vote can, which is a number.
 """
 
@@ -18,7 +18,7 @@ from grb.errors import DataError
 from grb.graph import CSR, Adjacency, adjacency_from_edges
 from grb.model.base import GraphModel, Propagate, Rows, Stage, State
 from grb.model.known import Known
-from grb.model.wrapped import entries_kept
+from grb.model.wrapped import Relaxation, entries_kept
 
 # temperature of the votes of the relaxation
 SOFT = 10.0
@@ -32,8 +32,8 @@ class Bounded(Known):
 
     .. math:: s_v = z_v + c\, \frac{\sum_{u \in S_v} \mathrm{softmax}(z_u)}{|S_v| + 1} .
 
-    The vote of a stranger depends on its own row and on known nodes alone, so that influence travels one hop and no further;
-    all strangers together move a lead by less than :math:`c`, and :math:`k` injected neighbours move it from
+    The vote of an unknown node depends on its own row and on known nodes alone, so that influence travels one hop only;
+    all unknown nodes together move a lead by less than :math:`c`, and :math:`k` injected neighbours move it from
     :math:`z_{va} - z_{vb} + c D / N` to no less than :math:`z_{va} - z_{vb} + c\,(D - k) / (N + k)`.
     :mod:`grb.certificate.influence` says how many of them a prediction survives.
 
@@ -43,7 +43,7 @@ class Bounded(Known):
     Args:
         model: A model with stages (``gcn``, ``graphsage``, ``sgcn``, ``appnp``, ``gat``, ...).
         message_dropout: Rate of messages that are left out in training.
-        influence: Largest change of a logit by all strangers together, c; 0 is ``+known``.
+        influence: Largest change of a logit by all unknown nodes together, c; 0 is ``+known``.
     """
 
     suffix = "bounded"
@@ -58,13 +58,13 @@ class Bounded(Known):
         self.params = {**self.params, "influence": influence}
 
     def prepare(self, adj: Adjacency) -> tuple[Any, ...]:
-        """The operators of ``+known``, and that of the strangers among every node's neighbours, which is the last one."""
+        """The operators of ``+known``, and that of the unknown nodes among every node's neighbours, which is the last one."""
         known = self.known(adj.n)
         inner = super().prepare(adj)
         parts = tuple(inner) if isinstance(inner, Sequence) else (inner,)
         heard = ~known.to(adj.device)[adj.pattern.indices.long()]
-        strangers = entries_kept(adj, heard, symmetric=False)
-        return (*parts, CSR(strangers.pattern, torch.ones(strangers.pattern.entries, device=adj.device)))
+        unknown = entries_kept(adj, heard, symmetric=False)
+        return (*parts, CSR(unknown.pattern, torch.ones(unknown.pattern.entries, device=adj.device)))
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
         """Logits of every node, [n, classes]."""
@@ -72,25 +72,25 @@ class Bounded(Known):
         return self.combined((own, op[-1] @ votes(own)))[0]
 
     def stages(self) -> list[Stage] | None:
-        """The inner model's stages, then the votes of strangers."""
+        """The inner model's stages, then the votes of unknown nodes."""
         inner = self.model.stages()
         if inner is None:
             return None
         return [*inner, Rows(_with_votes), Propagate(1, -1), Rows(self.combined)]
 
     def combined(self, state: State) -> State:
-        """Logits with the votes of strangers, [n, classes], from own logits and sums of votes, [n, classes + 1]."""
+        """Logits with the votes of unknown nodes, [n, classes], from own logits and sums of votes, [n, classes + 1]."""
         own, heard = state
         return (own + self.influence * heard[:, :-1] / (heard[:, -1:] + 1),)
 
     def known_part(self) -> Known:
-        """The same network without strangers."""
+        """The same network without unknown nodes."""
         part = Known(self.model, self.messages.p)
         part._known, part._keys = self._known, self._keys
         return part.train(self.training)
 
     def relaxations(self) -> dict[str, nn.Module]:
-        """``soft``: votes of a high temperature, whose gradients do not vanish where a stranger is sure of its class."""
+        """``soft``: votes of a high temperature, whose gradients do not vanish where an unknown node is sure of its class."""
         return {"soft": SoftVotes(self)}
 
     def _inner(self, op: Any) -> Any:
@@ -100,21 +100,13 @@ class Bounded(Known):
         return op[:-1]
 
 
-class SoftVotes(nn.Module):
-    """A bounded model whose strangers vote with a high temperature; for gradients of attackers."""
-
-    def __init__(self, bounded: Bounded) -> None:
-        super().__init__()
-        self.bounded = bounded
-
-    def prepare(self, adj: Adjacency) -> Any:
-        """The operators of the bounded model."""
-        return self.bounded.prepare(adj)
+class SoftVotes(Relaxation[Bounded]):
+    """A bounded model whose unknown nodes vote with a high temperature."""
 
     def forward(self, x: Tensor | CSR, op: Any) -> Tensor:
         """Logits of every node, [n, classes]."""
-        own: Tensor = self.bounded.model(x, self.bounded._inner(op))
-        return self.bounded.combined((own, op[-1] @ votes(own, SOFT)))[0]
+        own: Tensor = self.exact.model(x, self.exact._inner(op))
+        return self.exact.combined((own, op[-1] @ votes(own, SOFT)))[0]
 
 
 def votes(logits: Tensor, temperature: float = 1.0) -> Tensor:

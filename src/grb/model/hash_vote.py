@@ -16,7 +16,7 @@ from grb.errors import DataError
 from grb.graph import CSR, Adjacency
 from grb.model.base import GraphModel
 from grb.model.layers import Dropout
-from grb.model.wrapped import Wrapper, entries_kept
+from grb.model.wrapped import Relaxation, Wrapper, entries_kept
 
 Divide = Literal["edges", "senders"]
 # groups behind a validation in training
@@ -136,21 +136,13 @@ class HashVote(Wrapper):
         return {"mean": MeanVote(self)}
 
 
-class MeanVote(nn.Module):
-    """A hash vote whose groups give probabilities instead of votes; for gradients of attackers."""
-
-    def __init__(self, vote: HashVote) -> None:
-        super().__init__()
-        self.vote = vote
-
-    def prepare(self, adj: Adjacency) -> Groups:
-        """The edges and their groups."""
-        return self.vote.prepare(adj)
+class MeanVote(Relaxation[HashVote]):
+    """A hash vote whose groups give probabilities instead of votes."""
 
     def forward(self, x: Tensor | CSR, op: Groups) -> Tensor:
         """Logarithm of the mean probabilities, [n, classes]."""
-        total: Any = sum(logits.softmax(1) for logits in self.vote.group_logits(x, op))
-        return torch.log(total / self.vote.groups + 1e-12)
+        total: Any = sum(logits.softmax(1) for logits in self.exact.group_logits(x, op))
+        return torch.log(total / self.exact.groups + 1e-12)
 
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

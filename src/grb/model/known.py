@@ -1,4 +1,4 @@
-r"""Memory: a network in which nobody listens to strangers.
+r"""Memory: a network in which nobody listens to unknown nodes.
 
 In GRB's inductive injection the defender has seen most of the graph that it is tested on. If messages come from known nodes
 only, and degrees and all other denominators are counted over these, then no injected node can change any other prediction.

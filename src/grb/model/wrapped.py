@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,8 @@ from grb.errors import DataError
 from grb.graph import Adjacency, Pattern
 from grb.model.base import EvaluationView, GraphModel
 from grb.names import ModelName
+
+Exact = TypeVar("Exact", bound="Wrapper")
 
 
 class Wrapper(GraphModel):
@@ -66,6 +68,22 @@ class Wrapper(GraphModel):
         """The inner model's own addition to the training loss, if it has one."""
         inner = getattr(self.model, "penalty", None)
         return 0.0 if inner is None else inner()
+
+
+class Relaxation(nn.Module, Generic[Exact]):
+    """A simplified version of a wrapped model on the same operators, for an attacker's gradients alone.
+
+    Args:
+        exact: The model that is simplified.
+    """
+
+    def __init__(self, exact: Exact) -> None:
+        super().__init__()
+        self.exact = exact
+
+    def prepare(self, adj: Adjacency) -> Any:
+        """What the exact model prepares."""
+        return self.exact.prepare(adj)
 
 
 def entries_kept(adj: Adjacency, keep: Tensor, *, symmetric: bool) -> Adjacency:

@@ -34,7 +34,7 @@ PREDICATE = "urn:graph-robustness-benchmark:measured:v1"
 # what boards show where no trusted key vouches for a score: an unknown one does, or none at all
 UNVERIFIED = "unverified"
 UNSIGNED = "unsigned"
-# an envelope of so many records stays far below MAX_RECORD
+# an envelope of this number of records stays far below MAX_RECORD
 BATCH = 100_000
 MAX_KEY_BYTES = 2**16
 MAX_NAME = 100
@@ -67,7 +67,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class Signatures:
-    """What the attestations of a store say to somebody who trusts some keys.
+    """What the attestations of a store say to a reader who trusts some keys.
 
     Args:
         signers: Name of the signer of every record that a trusted key vouches for and that is unchanged.

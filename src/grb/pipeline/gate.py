@@ -212,7 +212,7 @@ def recipe_code(recipe: Mapping[str, Any]) -> list[str]:
     """All code that a recipe names anywhere, as :func:`named_code`; whoever plans it runs that.
 
     Args:
-        recipe: As a study of a store tells it.
+        recipe: As a study of a store holds it.
     """
     named, stack = [("dataset", recipe.get("dataset"))], [recipe]
     while stack:
@@ -278,12 +278,12 @@ def admit(record: Record, *, trust_code: bool = False) -> Record:
 
 
 def check_recipe(recipe: Mapping[str, Any], what: str) -> None:
-    """Refuse a recipe that names code or a file of data; it was told by a store, which may come from anywhere."""
+    """Refuse a recipe that names code or a file of data; it stands in a store, which may come from anywhere."""
     check_names(recipe_code(recipe), str(recipe.get("dataset")), what)
 
 
 def check_names(code: list[str], dataset: str, what: str) -> None:
-    """Refuse code, and a file as dataset, of somebody who is not trusted.
+    """Refuse code, and a file as dataset, of an untrusted author.
 
     Args:
         code: What :func:`named_code` or :func:`recipe_code` found.
@@ -352,5 +352,5 @@ def check_model_params(params: Mapping[str, Any], what: object) -> None:
 
 
 def is_submitted(record: Record) -> bool:
-    """Whether a record's artefact was sent by somebody instead of computed."""
+    """Whether a record's artefact was submitted instead of computed."""
     return record.job.spec.name == SUBMISSION

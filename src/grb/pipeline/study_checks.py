@@ -22,16 +22,16 @@ def check_roles(info: StudyInfo, scores: Iterable[Role]) -> Iterator[str]:
         info: The study.
         scores: Attack, defense and objective of every score of it that is there.
     """
-    told: dict[str, set[str]] = {"scenario": set(), "objective": set(), "train_mode": set()}
+    named: dict[str, set[str]] = {"scenario": set(), "objective": set(), "train_mode": set()}
     for attack, defense, objective in scores:
         if defense.method.name not in NOT_COMPUTED:  # who sent a model trained it as he liked
-            told["train_mode"].add(defense.train_mode)
+            named["train_mode"].add(defense.train_mode)
         if attack is not None:  # on the clean graph, victims of all scenarios meet
-            told["scenario"].add(attack.scenario)
-            told["objective"].add(objective)
-    for name, found in told.items():
+            named["scenario"].add(attack.scenario)
+            named["objective"].add(objective)
+    for name, values in named.items():
         own = getattr(info, name)
-        if other := sorted(found - {own}):
+        if other := sorted(values - {own}):
             yield f"its {name} is {short(own)}, but among its scores is one of {short(other[0])}"
 
 
@@ -56,18 +56,18 @@ def check_limits(info: StudyInfo, attacks: Mapping[str, AttackInfo], modes: Mapp
                     "different limits"
                 )
                 break
-        changes = _told_limits(info, part)
+        changes = _recipe_limits(info, part)
         wrong = next((limits for _, limits in first.values() if not _changes_nothing(limits, changes)), None)
         if wrong is not None:
             yield f"its limits are {short(changes)}, but its scores are under {short(wrong)}"
 
 
-def _told_limits(info: StudyInfo, part: Part) -> dict[str, Any]:
+def _recipe_limits(info: StudyInfo, part: Part) -> dict[str, Any]:
     """The limits of a board as far as its recipe names them."""
-    told = info.recipe.get("threat", {})
-    changes = dict(told) if isinstance(told, Mapping) else {}
+    limits = info.recipe.get("threat", {})
+    changes = dict(limits) if isinstance(limits, Mapping) else {}
     if isinstance(changes.get("feature_range"), str) and changes["feature_range"] in get_args(FeatureLimits):
-        del changes["feature_range"]  # what that is, the dataset tells
+        del changes["feature_range"]  # which one that is depends on the dataset
     if part.limit is not None:
         name, value = part.limit
         changes[name] = int(value) if value.is_integer() else value

@@ -376,14 +376,14 @@ class Worker:
             return model
 
         kept = self.models.get(key, load)
-        # copying somebody's object is calling his code, so it is read again
+        # copying a third-party object is calling its code, so it is read again
         return _ending_copies(load()) if is_third_party(kept) else deepcopy(kept)
 
     @contextmanager
     def _weights(self, key: str) -> Iterator[tuple[Path, str | None]]:
         """The file of a trained model, after its bytes were checked, and the code that it may name.
 
-        The key of a job that somebody planned names its code, so that may be imported; what was sent names none.
+        The key of a planned job names its code, so that may be imported; what was sent names none.
         """
         record = self.store.read(key)
         name = record.job.spec.name
@@ -405,7 +405,7 @@ class Worker:
 
 
 def _trusted_code(name: ModelName) -> str:
-    """How a file names the class of a model that somebody planned: by its import path if it is not of the catalogue."""
+    """How a file names the class of a planned model: by its import path if it is not of the catalogue."""
     plugin = name.is_third_party and not name.has_import_path
     return entries("model")[name.base].target if plugin else name.architecture
 

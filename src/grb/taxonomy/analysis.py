@@ -46,7 +46,7 @@ class Analysis:
         separability: Whether each perturbation changes anything beyond chance; empty without runs.
         stability: How much the groups depend on choices.
         chosen: A subset that stands for all.
-        recommended: A subset that somebody recommends, rated in the same way.
+        recommended: A recommended subset, rated in the same way.
         notes: What a reader should know, in sentences.
         draws: Number of shuffles of the permutation test and of bootstrap draws.
         seed: Random seed of both.

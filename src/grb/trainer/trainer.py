@@ -96,30 +96,31 @@ class Trainer(metaclass=PaperCalls):
             save_name: File name there.
             on_epoch: Called after each epoch, for progress.
         """
+        with dropout_rate(model, dropout):
+            result = self._fit(model, train_mode, epochs=n_epoch, eval_every=eval_every, on_epoch=on_epoch)
+        if save_dir is not None:
+            save_model(model, Path(save_dir) / save_name)
+        return result
+
+    def _fit(self, model: nn.Module, train_mode: str, **options: Any) -> Fit:
+        """Train with this trainer's settings and the options of :func:`~grb.trainer.fit` for one training."""
         if train_mode not in ("inductive", "transductive"):
             raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
         ours = {id(parameter) for parameter in model.parameters()}
         if not any(id(parameter) in ours for group in self.optimizer.param_groups for parameter in group["params"]):
             raise DataError("the optimizer has none of this model's parameters; make it with model.parameters()")
         view = self.dataset.defender_view() if train_mode == "inductive" else self.dataset.transductive_view()
-        model.to(self.device)
-        with dropout_rate(model, dropout):
-            result = fit(
-                model,
-                view.to(self.device),
-                optimizer=self.optimizer,
-                loss=self.loss,
-                epochs=n_epoch,
-                patience=self.patience,
-                eval_every=eval_every,
-                metric=self.eval_metric,
-                scheduler=self.scheduler,
-                generator=torch.Generator(self.device).manual_seed(self.seed),
-                on_epoch=on_epoch,
-            )
-        if save_dir is not None:
-            save_model(model, Path(save_dir) / save_name)
-        return result
+        return fit(
+            model.to(self.device),
+            view.to(self.device),
+            optimizer=self.optimizer,
+            loss=self.loss,
+            patience=self.patience,
+            metric=self.eval_metric,
+            scheduler=self.scheduler,
+            generator=torch.Generator(self.device).manual_seed(self.seed),
+            **options,
+        )
 
     def inference(self, model: nn.Module) -> Tensor:
         """Logits of all nodes of the whole graph, [n, classes]."""

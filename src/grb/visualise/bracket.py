@@ -75,23 +75,12 @@ def draw_bracket(brackets: Mapping[str, Bracket], *, title: str | None = None) -
     """A band for every model: certified below, attacked above, over the budget."""
     if not brackets:
         raise DataError("there are no brackets to draw")
-    with style.styled():
-        from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(style.PAGE, 3.2), layout="constrained")
-        axes = figure.subplots()
-        for number, (name, data) in enumerate(brackets.items()):
-            colour, marker = style.class_look(number)
-            low, high = ([100 * value for value in side] for side in (data.certified, data.attacked))
-            axes.fill_between(data.budgets, low, high, color=colour, alpha=0.15, linewidth=0)
-            axes.plot(data.budgets, high, color=colour, marker=marker, markersize=2.5, label=f"{name}: attacked")
-            axes.plot(
-                data.budgets, low, color=colour, marker=marker, markersize=2.5, ls="--", label=f"{name}: certified"
-            )
-        axes.set_ylim(0, 100)
-        axes.set_xlabel(" or ".join(dict.fromkeys(data.unit for data in brackets.values())))
-        axes.set_ylabel("accuracy (%)")
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-        if title:
-            axes.set_title(title)
-        return figure
+    def draw(axes: Any, name: str, data: Bracket, look: Mapping[str, Any]) -> None:
+        low, high = ([100 * value for value in side] for side in (data.certified, data.attacked))
+        axes.fill_between(data.budgets, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        axes.plot(data.budgets, high, label=f"{name}: attacked", **look)
+        axes.plot(data.budgets, low, ls="--", label=f"{name}: certified", **look)
+
+    units = " or ".join(dict.fromkeys(data.unit for data in brackets.values()))
+    return style.percentages(brackets, draw, xlabel=units, ylabel="accuracy (%)", title=title)

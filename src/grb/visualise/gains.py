@@ -12,7 +12,7 @@ from grb.visualise import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WORDS = {"ln": "layer norm", "at": "adversarial training"}
+TITLES = {"ln": "layer norm", "at": "adversarial training"}
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,6 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("weighted accuracy (%)")
         figure.legend(loc="outside lower center", ncols=2)
-        words = WORDS.get(data.suffix, data.suffix)
-        figure.suptitle(title or f"Effect of {words} on {data.dataset}, {data.difficulty}")
+        name = TITLES.get(data.suffix, data.suffix)
+        figure.suptitle(title or f"Effect of {name} on {data.dataset}, {data.difficulty}")
         return figure

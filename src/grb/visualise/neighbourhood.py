@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Edge = tuple[int, int]
 
 MAX_NODES = 40
-# a target whose neighbours have about so many neighbours together shows the most: alone is dull, a hub is a hairball
+# a target whose neighbours have about so many neighbours together shows the most: isolated is dull, a hub is a hairball
 GOOD_SIZE = 12
 
 

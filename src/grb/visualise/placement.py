@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,43 +33,24 @@ def draw_placement(found: Placement) -> Figure:
 
         figure = Figure(figsize=(0.75 * style.PAGE, 1.3 + 0.26 * len(names)), layout="constrained")
         axes = figure.subplots()
+
+        def marks_at(x: Any, y: Any, marker: str, size: float, **look: Any) -> None:
+            axes.plot(x, y, linestyle="none", marker=marker, markersize=size, **look)
+
         for j in range(len(names)):
             values = 100 * table.ratio[:, j]
-            axes.plot(
-                values,
-                np.full(len(values), rows[j]),
-                linestyle="none",
-                marker="|",
-                markersize=9,
-                color=style.PALE,
-                label=f"{len(values)} published datasets" if j == 0 else None,
-                zorder=1,
-            )
+            others = f"{len(values)} published datasets" if j == 0 else None
+            marks_at(values, np.full(len(values), rows[j]), "|", 9, color=style.PALE, label=others, zorder=1)
         own = [marks[name] for name in names]
-        axes.plot(
-            [100 * mark.group for mark in own],
-            rows,
-            linestyle="none",
-            marker="s",
-            markersize=4,
-            markerfacecolor="white",
-            color=style.COLOURS[1],
-            label=f"mean of {group}",
-            zorder=2,
-        )
+        means = [100 * mark.group for mark in own]
+        hollow = {"markerfacecolor": "white", "color": style.COLOURS[1]}
+        marks_at(means, rows, "s", 4, label=f"mean of {group}", zorder=2, **hollow)
         for j, mark in enumerate(own):
             if mark.low is not None and mark.high is not None:
                 axes.plot([100 * mark.low, 100 * mark.high], [rows[j]] * 2, color=style.COLOURS[0], zorder=3)
-        axes.plot(
-            [100 * mark.ratio for mark in own],
-            rows,
-            linestyle="none",
-            marker="o",
-            markersize=4.5,
-            color=style.COLOURS[0],
-            label=found.dataset if own and own[0].low is None else f"{found.dataset}, 95 % interval",
-            zorder=4,
-        )
+        ratios = [100 * mark.ratio for mark in own]
+        label = found.dataset if own and own[0].low is None else f"{found.dataset}, 95 % interval"
+        marks_at(ratios, rows, "o", 4.5, color=style.COLOURS[0], label=label, zorder=4)
         axes.axvline(100, color=style.GREY, linewidth=0.7, zorder=0)
         axes.set_yticks(rows, names)
         axes.set_ylim(len(names) - 0.5, -0.5)

@@ -110,9 +110,9 @@ def draw_process(data: Sequence[Strip], *, title: str | None = None) -> Figure:
             axes.grid(False)
             axes.tick_params(length=0)
             half = "" if each.half is None else f", half of it by step {each.half}"
-            words = f"{shown[0, 0]:.0f} to {shown[0, -1]:.0f} % in {each.steps} steps{half}"
+            text = f"{shown[0, 0]:.0f} to {shown[0, -1]:.0f} % in {each.steps} steps{half}"
             place = {"xy": (1, 0.5), "xycoords": "axes fraction", "xytext": (5, 0), "textcoords": "offset points"}
-            axes.annotate(words, va="center", fontsize=7, **place)
+            axes.annotate(text, va="center", fontsize=7, **place)
         panels[-1].set_xlabel("first to last step")
         if image is not None:
             bar = figure.colorbar(image, ax=list(panels), location="bottom", shrink=0.5, aspect=40, pad=0.02)

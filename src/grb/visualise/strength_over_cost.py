@@ -48,25 +48,13 @@ def draw_strength_over_cost(curves: Mapping[str, CostCurve], *, title: str | Non
     """One falling staircase for every victim over CPU seconds on a logarithmic axis, named at its end."""
     if not curves:
         raise DataError("there are no curves to draw")
-    with style.styled():
-        from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(style.PAGE, 3.2), layout="constrained")
-        axes = figure.subplots()
-        for number, (name, data) in enumerate(curves.items()):
-            colour, marker = style.class_look(number)
-            # the clean graph costs nothing, which a logarithmic axis does not show
-            shown = [
-                (seconds, 100 * kept) for seconds, kept in zip(data.seconds, data.kept, strict=True) if seconds > 0
-            ]
-            if shown:
-                x, y = zip(*shown, strict=True)
-                axes.step(x, y, where="post", color=colour, marker=marker, markersize=2.5, label=name)
+    def draw(axes: Any, name: str, data: CostCurve, look: Mapping[str, Any]) -> None:
+        # the clean graph costs nothing, which a logarithmic axis does not show
+        shown = [(seconds, 100 * kept) for seconds, kept in zip(data.seconds, data.kept, strict=True) if seconds > 0]
+        if shown:
+            x, y = zip(*shown, strict=True)
+            axes.step(x, y, where="post", label=name, **look)
         axes.set_xscale("log")
-        axes.set_ylim(0, 100)
-        axes.set_xlabel("CPU seconds")
-        axes.set_ylabel("labels kept (%)")
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=1 + (len(curves) > 10))
-        if title:
-            axes.set_title(title)
-        return figure
+
+    return style.percentages(curves, draw, xlabel="CPU seconds", ylabel="labels kept (%)", title=title)

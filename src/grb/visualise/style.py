@@ -1,12 +1,12 @@
-"""The look of all figures: readable at the width of a paper's column, and without telling colours apart."""
+"""The look of all figures: readable at the width of a paper's column, and without distinguishing colours."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grb.atomic import write_atomic
 from grb.errors import DataError
@@ -14,6 +14,7 @@ from grb.errors import DataError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+T = TypeVar("T")
 COLUMN, PAGE = 3.4, 7.0
 """Inches: one column of a two-column paper, and both."""
 
@@ -86,6 +87,40 @@ def styled() -> Iterator[None]:
 
     with matplotlib.rc_context(RC):
         yield
+
+
+def percentages(
+    data: Mapping[str, T],
+    draw: Callable[[Any, str, T, Mapping[str, Any]], None],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+) -> Figure:
+    """Percentages of several models in one panel, with their names beside it.
+
+    Args:
+        data: What to draw, by name.
+        draw: Draws one of them, with its colour and marker as the last argument.
+        xlabel: Below the panel.
+        ylabel: Left of the panel.
+        title: Above the panel.
+    """
+    with styled():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(PAGE, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for number, (name, each) in enumerate(data.items()):
+            colour, marker = class_look(number)
+            draw(axes, name, each, {"color": colour, "marker": marker, "markersize": 2.5})
+        axes.set_ylim(0, 100)
+        axes.set_xlabel(xlabel)
+        axes.set_ylabel(ylabel)
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), ncols=1 + (len(data) > 10))
+        if title:
+            axes.set_title(title)
+        return figure
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, dpi: float | None = None) -> Path:

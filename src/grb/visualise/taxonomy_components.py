@@ -159,7 +159,7 @@ def _draw_loadings(axes: Axes, data: Components, place: int) -> None:
 
 
 def draw_correlation(data: Correlation, *, over: str = "cells", title: str | None = None) -> Figure:
-    """Pearson's r of every pair as a coloured and written matrix (Figures 5 and B.2), ``over`` so many datasets or cells."""
+    """Pearson's r of every pair as a coloured and written matrix (Figures 5 and B.2), ``over`` some datasets or cells."""
     with style.styled():
         import matplotlib
         from matplotlib.figure import Figure

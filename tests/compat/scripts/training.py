@@ -280,7 +280,7 @@ score = trainer.evaluate(model, dataset.test_mask)
 assert logits.shape == (dataset.num_nodes, dataset.num_classes)
 
 
-# %% a module of one's own with `forward(x, adj)` and `adj_norm_func`
+# %% a custom module with `forward(x, adj)` and `adj_norm_func`
 class Mine(torch.nn.Module):
     adj_norm_func = staticmethod(GCNAdjNorm)
     model_type = "torch"
@@ -307,7 +307,7 @@ GCN(**sizes, n_layers=2, feat_norm="arctan")
 # %% `Trainer(feat_norm='arctan')`
 Trainer(dataset=dataset, optimizer=torch.optim.Adam(model.parameters()), loss=F.cross_entropy, feat_norm="arctan")
 
-# %% `GCN(activation=<a function of one's own>)`
+# %% `GCN(activation=<a custom function>)`
 GCN(**sizes, n_layers=2, activation=lambda h: h)
 
 # %% `GIN(n_mlp_layers=3)`

@@ -14,13 +14,12 @@ from grb.attack.injection.base import InjectionProblem, Limits
 from grb.attack.injection.edges import CHUNK
 from grb.attack.losses import margin, typical_margin
 from grb.attack.oracle import Judge, judge_of
-from grb.attack.setting_checks import at_least, fractions, positive
-from grb.attack.square import shrunk
+from grb.attack.square import SquareSchedule, shrunk
 from grb.graph import GraphEdit, dense
 
 
 @dataclass(frozen=True, kw_only=True)
-class InjectionRandomSearch(Limits):
+class InjectionRandomSearch(SquareSchedule, Limits):
     r"""Change some injected nodes at random, and keep the change if it helps; outputs of the model are all it asks for.
 
     Every injected node is joined with targets of one class that still keep their label. Its features begin at a corner of the
@@ -33,7 +32,6 @@ class InjectionRandomSearch(Limits):
     the answers are labels, a proposal that changes no label is accepted by the toss of a coin.
 
     Args:
-        steps: Number of proposals where there is no limit of queries.
         share: Fraction of the injected nodes, and of the coordinates, that the first proposals change.
 
     References:
@@ -41,16 +39,9 @@ class InjectionRandomSearch(Limits):
         ECCV 2020.
     """
 
-    steps: int = 1000
-    share: float = 0.5
     version = 1
     paper_settings: ClassVar[bool] = False
     """The papers' steps are for gradients."""
-
-    def __post_init__(self) -> None:
-        at_least(1, steps=self.steps)
-        fractions(share=self.share)
-        positive(share=self.share)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Exchange random nodes for random others."""

@@ -57,7 +57,7 @@ class SeqGIA(Limits):
         edge_rate: Learning rate of the edge weights.
         penalty: :math:`\beta` in units of the mean absolute gradient.
         random_share: Fraction of the nodes that ``agia`` leaves at random.
-        exchanges: Rounds of ``meta``, one for so many nodes of a batch.
+        exchanges: Rounds of ``meta``, one for this number of nodes of a batch.
 
     References:
         Chen et al., *Understanding and Improving Graph Injection Attack by Promoting Unnoticeability*, ICLR 2022. In their code

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import torch
 
 from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.losses import Loss, tanh_margin
-from grb.attack.modification.base import Limits, SearchState
+from grb.attack.modification.base import SearchState
 from grb.attack.modification.gradient import Gradient, Victim
-from grb.attack.modification.metattack import Goal, Metattack, surrogate_score
-from grb.attack.modification.relaxation import Search
-from grb.attack.setting_checks import at_least, fractions, positive
+from grb.attack.modification.metattack import Metattack, SurrogateTraining, surrogate_score
+from grb.attack.modification.relaxation import BlockSteps, Search
+from grb.attack.setting_checks import at_least
 from grb.graph import Adjacency, GraphEdit
 
 
 @accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
-class MetaPGD(Limits):
+class MetaPGD(BlockSteps, SurrogateTraining):
     r"""Poisoning by projected meta-gradients on random blocks of pairs.
 
     As PR-BCD, with another loss: that of a linear surrogate :math:`Z = \hat A^2 X W` which is trained from zero on the relaxed
@@ -31,12 +30,6 @@ class MetaPGD(Limits):
     Args:
         steps: Number of steps.
         training_steps: Number of training steps of the surrogate.
-        lr: Learning rate of that training.
-        momentum: Momentum of that training.
-        goal: Whose loss is raised, as in Metattack.
-        search_space_size: Pairs in the block; at least four times the budget is used.
-        n_epoch_resampling: Fraction of the steps in which the block changes.
-        lr_factor: Step size of the weights; it is scaled by budget / nodes and falls once the block is kept.
         max_final_samples: Roundings at the end, the heaviest pairs among them.
         loss: What is raised, per node.
 
@@ -47,25 +40,14 @@ class MetaPGD(Limits):
 
     steps: int = 60
     training_steps: int = 100
-    lr: float = 0.1
-    momentum: float = 0.9
-    goal: Goal = "self"
-    search_space_size: int = 500_000
-    n_epoch_resampling: float = 0.75
-    lr_factor: float = 100.0
     max_final_samples: int = 5
     loss: Loss = tanh_margin
     version = 1
-    needs_model = False
-    objective: ClassVar[str] = "poisoning"
 
     def __post_init__(self) -> None:
         self.training()  # refuses what a training does not take
-        at_least(
-            1, steps=self.steps, search_space_size=self.search_space_size, max_final_samples=self.max_final_samples
-        )
-        positive(lr_factor=self.lr_factor)
-        fractions(n_epoch_resampling=self.n_epoch_resampling)
+        at_least(1, steps=self.steps, max_final_samples=self.max_final_samples)
+        self.check_blocks()
 
     def training(self) -> Metattack:
         """The surrogate's training as Metattack has it."""
@@ -77,13 +59,7 @@ class MetaPGD(Limits):
         if state.left <= 0 or state.space.count == 0:
             return state.edit
         size = min(state.space.count, max(self.search_space_size, 4 * state.left))
-        resample = math.ceil(self.n_epoch_resampling * self.steps)
-        spread = max(math.log2(state.space.count / size), 1.0)
-        base = state.left / state.clean.n / 2 * self.lr_factor * spread
-
-        def rate(epoch: int) -> float:
-            return base / math.sqrt(max(0, epoch - resample) + 1)
-
+        resample, rate = self.schedule(state, size, self.steps)
         trained = cast(Victim, _Trained(self.training(), context))
         search = Search(context, trained, state, size, self.steps, resample, rate, self.max_final_samples, generator)
         return search()

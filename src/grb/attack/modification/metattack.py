@@ -17,6 +17,7 @@ from grb.attack.modification.base import Limits, PairScores, SearchState, finish
 from grb.attack.modification.gradient import Gradient, of_propagated
 from grb.attack.modification.scores import GradientScores
 from grb.attack.modification.selectors import Greedy
+from grb.attack.setting_checks import at_least
 from grb.errors import DataError
 from grb.graph import Adjacency, GraphEdit, dense, normalise
 
@@ -26,9 +27,27 @@ Order = Literal["exact", "first"]
 HOPS = 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class SurrogateTraining(Limits):
+    """A poisoning attack through the training of a linear surrogate; it needs no model of yours.
+
+    Args:
+        lr: Learning rate of that training; made smaller where the features are so large that the training would diverge.
+        momentum: Momentum of that training.
+        goal: Whose loss is raised: ``self`` that of the targets with the labels that the surrogate gave them on the clean
+            graph, ``train`` that of the training nodes, or ``both``.
+    """
+
+    lr: float = 0.1
+    momentum: float = 0.9
+    goal: Goal = "self"
+    needs_model = False
+    objective: ClassVar[str] = "poisoning"
+
+
 @accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
-class Metattack(Limits):
+class Metattack(SurrogateTraining):
     r"""Poisoning by meta-gradients, without an n x n matrix.
 
     A linear surrogate :math:`Z = \hat A^2 X W` is trained from zero on the graph attacked so far, by gradient descent with
@@ -40,10 +59,6 @@ class Metattack(Limits):
 
     Args:
         steps: Number of training steps of the surrogate in each round.
-        lr: Learning rate of that training; made smaller where the features are so large that the training would diverge.
-        momentum: Momentum of that training.
-        goal: Whose loss is raised: ``self`` that of the targets with the labels that the surrogate gave them on the clean
-            graph, ``train`` that of the training nodes, or ``both``.
         order: ``exact``, or ``first``: the sum of :math:`\partial L(W_t, A) / \partial A` over steps, their weights held
             fixed (A-Meta). It is faster where there are many training nodes, and somewhat weaker.
         snapshots: Steps that ``first`` adds up, evenly spread over the training.
@@ -56,25 +71,18 @@ class Metattack(Limits):
     """
 
     steps: int = 100
-    lr: float = 0.1
-    momentum: float = 0.9
-    goal: Goal = "self"
     order: Order = "exact"
     snapshots: int = 10
     refresh: int = 8
     loss: Loss = masked_cross_entropy
     version = 2
-    needs_model = False
-    objective: ClassVar[str] = "poisoning"
 
     def __post_init__(self) -> None:
         for name, kind in (("goal", Goal), ("order", Order)):
             if getattr(self, name) not in get_args(kind):
                 allowed = " or ".join(map(repr, get_args(kind)))
                 raise DataError(f"{name} is {getattr(self, name)!r}, but {allowed} is needed")
-        for name in ("steps", "refresh", "snapshots"):
-            if getattr(self, name) < 1:
-                raise DataError(f"{name} is {getattr(self, name)}, but at least 1 is needed")
+        at_least(1, steps=self.steps, refresh=self.refresh, snapshots=self.snapshots)
         if not self.lr > 0 or not 0 <= self.momentum < 1:
             raise DataError(
                 f"lr is {self.lr} and momentum is {self.momentum}, but a positive number and 0 to below 1 are needed"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -12,10 +13,9 @@ from torch import Tensor
 from grb.attack.base import Attack, AttackContext, accepts_paper_names, clean_labels
 from grb.attack.features import Objective, SignAscent, check_steps
 from grb.attack.incremental import forward_of_features
-from grb.attack.losses import Loss, cross_entropy, masked_cross_entropy
+from grb.attack.losses import Loss, cross_entropy
 from grb.attack.modification.base import Limits, SearchState
-from grb.attack.modification.relaxation import Search
-from grb.attack.modification.scores import victim_of
+from grb.attack.modification.relaxation import Relaxation
 from grb.attack.setting_checks import check_rounding
 from grb.errors import DataError
 from grb.graph import GraphEdit, dense
@@ -113,7 +113,7 @@ class FGSM(PGD):
 
 @accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
-class TopologyPGD(Limits):
+class TopologyPGD(Relaxation, Limits):
     r"""Projected gradient ascent on all pairs with an end among the targets at once, for small graphs.
 
     .. math:: s \leftarrow \Pi\left(s + \epsilon\, \frac{B}{\sqrt t}\, \nabla L\right)
@@ -124,10 +124,6 @@ class TopologyPGD(Limits):
     Args:
         step_size: Size of one step, relative to the budget.
         steps: Number of steps.
-        max_final_samples: Roundings at the end, the heaviest pairs among them.
-        refinements: Exchanges of whole flips by gradients after the rounding
-            (:func:`~grb.attack.modification.relaxation.refined`); 0 for none, as in the paper.
-        loss: What is raised, per target; the tanh-margin in units of the median clean margin if None.
 
     Differs from the paper, whose kind :meth:`paper` gives: fewer steps, the masked cross-entropy, and refined flips.
 
@@ -137,19 +133,12 @@ class TopologyPGD(Limits):
 
     step_size: float = 0.1
     steps: int = 20
-    max_final_samples: int = 20
-    refinements: int = 16
-    loss: Loss | None = masked_cross_entropy
     version = 2
+    constants: ClassVar[Mapping[str, Any]] = {**Relaxation.constants, "steps": 200}
 
     def __post_init__(self) -> None:
         check_steps(step_size=float(self.step_size), steps=self.steps)
         check_rounding(self.max_final_samples, self.refinements)
-
-    @classmethod
-    def paper(cls, **changes: Any) -> TopologyPGD:
-        """200 steps on the tanh-margin, the heaviest pairs and random roundings, no refinement."""
-        return cls(**{"steps": 200, "refinements": 0, "loss": None, **changes})
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Optimise the weights of all pairs and round them."""
@@ -165,15 +154,4 @@ class TopologyPGD(Limits):
         def rate(epoch: int) -> float:
             return self.step_size * state.left / math.sqrt(epoch + 1)
 
-        return Search(
-            context=context,
-            victim=victim_of(context, self.loss),
-            state=state,
-            size=state.space.count,
-            epochs=self.steps,
-            resample=0,
-            rate=rate,
-            samples=self.max_final_samples,
-            generator=generator,
-            refinements=self.refinements,
-        )()
+        return self.searched(context, state, state.space.count, self.steps, rate, generator)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from grb.attack.base import AttackContext, accepts_paper_names
-from grb.attack.losses import Loss, masked_cross_entropy
+from grb.attack.losses import Loss
 from grb.attack.modification.base import Limits, SearchState, finished
-from grb.attack.modification.relaxation import Search
-from grb.attack.modification.scores import ByGradient, victim_of
+from grb.attack.modification.relaxation import BlockSteps, Relaxation
+from grb.attack.modification.scores import ByGradient
 from grb.attack.modification.selectors import RandomBlocks
 from grb.attack.setting_checks import check_rounding
 from grb.errors import DataError
@@ -50,7 +50,7 @@ class _Blocks(Limits):
 
 @accepts_paper_names
 @dataclass(frozen=True, kw_only=True)
-class PRBCD(_Blocks):
+class PRBCD(Relaxation, BlockSteps, _Blocks):
     r"""Projected randomised block coordinate descent.
 
     Every pair of a random block has a weight :math:`p` in [0, 1]. Each epoch takes a gradient step on the weights of the
@@ -63,14 +63,6 @@ class PRBCD(_Blocks):
 
     Args:
         steps: Number of steps.
-        n_epoch_resampling: Fraction of the steps in which the block changes.
-        search_space_size: Pairs in the block; at least four times the budget is used.
-        lr_factor: Step size; it is scaled by budget / nodes and falls once the block is kept.
-        max_final_samples: Roundings at the end, the heaviest pairs among them.
-        refinements: Exchanges of whole flips by gradients after the rounding
-            (:func:`~grb.attack.modification.relaxation.refined`); 0 for none, as in the paper.
-        loss: What is raised, per target; the tanh-margin in units of the median clean margin if None.
-        everywhere: Look at all pairs, not only at those with an end among the targets.
 
     Differs from the paper, whose constants :meth:`paper` gives: the loss is the masked cross-entropy, steps are ten times as
     large, and the rounded flips are refined. With the paper's constants it leaves more than greedy gradients (FGA) do
@@ -81,26 +73,14 @@ class PRBCD(_Blocks):
         Gosch et al., *Adversarial Training for Graph Neural Networks*, NeurIPS 2023 (limits per node).
     """
 
-    n_epoch_resampling: float = 0.75
     lr_factor: float = 1000.0
-    max_final_samples: int = 20
-    refinements: int = 16
-    loss: Loss | None = masked_cross_entropy
     version = 2
+    constants: ClassVar[Mapping[str, Any]] = {**Relaxation.constants, "lr_factor": 100.0}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.n_epoch_resampling <= 1 or not self.lr_factor > 0:
-            raise DataError(
-                f"n_epoch_resampling is {self.n_epoch_resampling} and lr_factor {self.lr_factor}, but 0 to 1 and a positive "
-                "number are needed"
-            )
+        self.check_blocks()
         check_rounding(self.max_final_samples, self.refinements)
-
-    @classmethod
-    def paper(cls, **changes: Any) -> PRBCD:
-        """The constants of Geisler et al.: tanh-margin, a step size factor of 100, no refinement."""
-        return cls(**{"lr_factor": 100.0, "refinements": 0, "loss": None, **changes})
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Optimise the weights of blocks of pairs and round them."""
@@ -108,27 +88,8 @@ class PRBCD(_Blocks):
         if state.left <= 0 or state.space.count == 0:
             return state.edit
         size = self._size(context, state)
-        resample = math.ceil(self.n_epoch_resampling * self.steps)
-        spread = max(math.log2(state.space.count / size), 1.0)
-        base = state.left / state.clean.n / 2 * self.lr_factor * spread
-
-        def rate(epoch: int) -> float:
-            return base / math.sqrt(max(0, epoch - resample) + 1)
-
-        victim = victim_of(context, self.loss)
-        search = Search(
-            context,
-            victim,
-            state,
-            size,
-            self.steps,
-            resample,
-            rate,
-            self.max_final_samples,
-            generator,
-            self.refinements,
-        )
-        return search()
+        resample, rate = self.schedule(state, size, self.steps)
+        return self.searched(context, state, size, self.steps, rate, generator, resample)
 
 
 @accepts_paper_names
@@ -138,9 +99,6 @@ class GRBCD(_Blocks):
 
     Args:
         steps: Number of rounds; each flips an equal fraction of the budget, at least one pair.
-        search_space_size: Pairs in a block; at least four times the budget is used.
-        loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
-        everywhere: Look at all pairs, not only at those with an end among the targets.
 
     References:
         Geisler et al., *Robustness of Graph Neural Networks at Scale*, NeurIPS 2021.

@@ -53,8 +53,8 @@ class QueryEvaluator:
         self.adj = context.graph.adj
         self.flips = torch.empty(2, 0, dtype=torch.int64)
         self.passes = 0
-        self.labels, self._judge = judge_of(self._told(GraphEdit(n=self.graph.n)))
-        self.losses, self.right = self.ask(self.flips, told=self._last)
+        self.labels, self._judge = judge_of(self._answer(GraphEdit(n=self.graph.n)))
+        self.losses, self.right = self.ask(self.flips, answer=self._last)
         self._known: tuple[bytes, Tensor, Tensor] | None = None
 
     @property
@@ -62,14 +62,14 @@ class QueryEvaluator:
         """Cost so far, in forward passes of the whole graph: one for every query."""
         return float(self.passes)
 
-    def _told(self, edit: GraphEdit) -> Tensor:
+    def _answer(self, edit: GraphEdit) -> Tensor:
         self.passes += 1
         self._last = self.oracle(edit)[self.targets]
         return self._last
 
-    def ask(self, pairs: Tensor, told: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def ask(self, pairs: Tensor, answer: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Losses and kept labels of the targets after some more flips, [t] each."""
-        return self._judge(self._told(self._edit(pairs)) if told is None else told)
+        return self._judge(self._answer(self._edit(pairs)) if answer is None else answer)
 
     def outcomes(self, pairs: Tensor, groups: Tensor, count: int) -> Outcomes:
         """What some alternatives would do to the targets, see :class:`~grb.attack.modification.local.FlipEvaluator`."""

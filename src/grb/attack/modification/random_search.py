@@ -13,13 +13,12 @@ from grb.attack.modification.local import note_cost
 from grb.attack.modification.pairs import without
 from grb.attack.modification.queried import search_evaluator
 from grb.attack.modification.selectors import accept
-from grb.attack.square import shrunk
-from grb.errors import DataError
+from grb.attack.square import SquareSchedule, shrunk
 from grb.graph import GraphEdit
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomSearch(Limits):
+class RandomSearch(SquareSchedule, Limits):
     """Replace some flips by random ones, and keep the change if it helps; outputs of the model are all it asks for.
 
     The state is a set of flips that spends the budget. A proposal takes back a random fraction of them, half at first and
@@ -29,7 +28,6 @@ class RandomSearch(Limits):
     nothing is accepted by the toss of a coin.
 
     Args:
-        steps: Number of proposals where there is no limit of queries.
         share: Fraction of the flips that the first proposals replace.
 
     References:
@@ -37,13 +35,7 @@ class RandomSearch(Limits):
         ECCV 2020.
     """
 
-    steps: int = 1000
-    share: float = 0.5
     version = 1
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or not 0 < self.share <= 1:
-            raise DataError(f"steps is {self.steps} and share {self.share}, but at least 1 and above 0 to 1 are needed")
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Exchange random flips for random others."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 from grb.attack.base import AttackContext
+from grb.attack.losses import Loss, masked_cross_entropy
 from grb.attack.modification.base import SearchState, finished
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.attack.modification.pairs import PairSpace, contains, positions_of, without
-from grb.attack.modification.scores import GradientScores, weights
+from grb.attack.modification.scores import GradientScores, victim_of, weights
 from grb.attack.modification.selectors import BLOCK, accept
 from grb.attack.modification.selectors import best as ranked
+from grb.attack.setting_checks import at_least, fractions, positive
 from grb.graph import Adjacency, GraphEdit
 
 BISECTIONS = 40
@@ -124,6 +127,80 @@ class Block:
         """A block of pairs whose weights are all zero."""
         zeros = torch.zeros(len(numbers))
         return cls(numbers, zeros, zeros)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relaxation:
+    """Settings of an attack that rounds weights of pairs to whole flips.
+
+    Args:
+        max_final_samples: Roundings at the end, the heaviest pairs among them.
+        refinements: Exchanges of whole flips by gradients after the rounding (:func:`refined`); 0 for none, as in the papers.
+        loss: What is raised, per target; the tanh-margin in units of the median clean margin if None.
+    """
+
+    max_final_samples: int = 20
+    refinements: int = 16
+    loss: Loss | None = masked_cross_entropy
+    constants: ClassVar[Mapping[str, Any]] = {"refinements": 0, "loss": None}
+    """Those of the paper."""
+
+    @classmethod
+    def paper(cls: type[_Relaxation], **changes: Any) -> _Relaxation:
+        """The attack with the constants of its paper: the tanh-margin, and no refinement."""
+        return cls(**{**cls.constants, **changes})
+
+    def searched(
+        self,
+        context: AttackContext,
+        state: SearchState,
+        size: int,
+        steps: int,
+        rate: Callable[[int], float],
+        generator: torch.Generator,
+        resample: int = 0,
+    ) -> GraphEdit:
+        """The edit that a :class:`Search` with these settings finds."""
+        victim = victim_of(context, self.loss)
+        samples, refinements = self.max_final_samples, self.refinements
+        return Search(context, victim, state, size, steps, resample, rate, samples, generator, refinements)()
+
+
+_Relaxation = TypeVar("_Relaxation", bound=Relaxation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockSteps:
+    """Settings of gradient steps on a random block of pairs, as PR-BCD makes them.
+
+    Args:
+        search_space_size: Pairs in the block; at least four times the budget is used.
+        n_epoch_resampling: Fraction of the steps in which the block changes.
+        lr_factor: Step size of the weights; it is scaled by budget / nodes and falls once the block is kept.
+    """
+
+    search_space_size: int = 500_000
+    n_epoch_resampling: float = 0.75
+    lr_factor: float = 100.0
+
+    def check_blocks(self) -> None:
+        """Refuse what no search takes."""
+        at_least(1, search_space_size=self.search_space_size)
+        positive(lr_factor=self.lr_factor)
+        fractions(n_epoch_resampling=self.n_epoch_resampling)
+
+    def schedule(self, state: SearchState, size: int, steps: int) -> tuple[int, Callable[[int], float]]:
+        """Number of first steps in which the block changes, and the step size in each epoch.
+
+        Args:
+            state: The clean graph and the budget.
+            size: Pairs in the block.
+            steps: Number of steps.
+        """
+        resample = math.ceil(self.n_epoch_resampling * steps)
+        spread = max(math.log2(state.space.count / size), 1.0)
+        base = state.left / state.clean.n / 2 * self.lr_factor * spread
+        return resample, lambda epoch: base / math.sqrt(max(0, epoch - resample) + 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, normalise
-from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
-from grb.model.layers import layer_norms, linears, perceptron
+from grb.model.base import Propagate, Rows, Stage, State
+from grb.model.decoupled import DecoupledModel
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class APPNP(LayeredModel):
+class APPNP(DecoupledModel):
     r"""A perceptron whose predictions travel ``k`` steps and keep returning to where they started.
 
     .. math:: Z_0 = \mathrm{MLP}(X), \qquad Z_{i+1} = (1 - \alpha)\, \hat A Z_i + \alpha Z_0, \qquad \text{logits} = Z_k
@@ -23,27 +22,21 @@ class APPNP(LayeredModel):
     Differs from THUDM/grb, which returns to the current instead of the initial prediction and applies relu to logits.
 
     Args:
-        hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
         alpha: Fraction of the initial prediction in every step; GRB uses 0.01, the APPNP paper 0.1.
-        k: Steps.
-        layer_norm: Normalise rows in front of every linear layer.
 
     References:
         Gasteiger et al., *Predict then Propagate: Graph Neural Networks meet Personalized PageRank*, ICLR 2019.
     """
 
-    hidden_features: int | Sequence[int] = field(default=(64,), kw_only=False)
     alpha: float = 0.01
-    k: int = 10
-    layer_norm: bool = False
+    dropout: float = 0.0
     name = "appnp"
 
     def build(self) -> None:
         """Make the perceptron."""
         if not 0 <= self.alpha <= 1 or self.k < 0:
             raise DataError(f"alpha is {self.alpha} and k is {self.k}, but alpha in [0, 1] and k >= 0 are needed")
-        self.linears = linears(self.widths)
-        self.norms = layer_norms(self.widths[:-1], self.layer_norm)
+        super().build()
 
     def prepare(self, adj: Adjacency) -> CSR:
         """The adjacency with self-loops, scaled by the roots of both degrees."""
@@ -57,7 +50,7 @@ class APPNP(LayeredModel):
         return state[0]
 
     def _predicted(self, state: State) -> State:
-        h = perceptron(state[0], self.linears, self.norms, self.drop)
+        h = self.predictions(state[0])
         return h, h
 
     def _returned(self, state: State) -> State:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, normalise
-from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
-from grb.model.layers import Dropout, layer_norms, linears, perceptron
+from grb.model.base import Propagate, Rows, Stage, State
+from grb.model.decoupled import DecoupledModel
+from grb.model.layers import Dropout
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ChebNetII(LayeredModel):
+class ChebNetII(DecoupledModel):
     r"""A perceptron behind a polynomial filter whose values at the Chebyshev nodes are learnt.
 
     With :math:`\hat L = -D^{-1/2} A D^{-1/2}`, the Chebyshev polynomials :math:`T_k` and their nodes
@@ -31,28 +31,21 @@ class ChebNetII(LayeredModel):
     Differs from ivam-he/ChebNetII: one learning rate for all parameters.
 
     Args:
-        hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
         k: Degree :math:`K` of the polynomial.
         propagation_dropout: Dropout rate of the predictions before they are filtered.
-        layer_norm: Normalise rows in front of every linear layer.
 
     References:
         He et al., *Convolutional Neural Networks on Graphs with Chebyshev Approximation, Revisited*, NeurIPS 2022.
     """
 
-    hidden_features: int | Sequence[int] = field(default=(64,), kw_only=False)
-    k: int = 10
     propagation_dropout: float = 0.0
-    layer_norm: bool = False
-    dropout: float = 0.5
     name = "chebnetii"
 
     def build(self) -> None:
         """Make the perceptron and the values of the filter."""
         if self.k < 1:
             raise DataError(f"k is {self.k}, but a polynomial of at least degree 1 is needed")
-        self.linears = linears(self.widths)
-        self.norms = layer_norms(self.widths[:-1], self.layer_norm)
+        super().build()
         self.propagation_drop = Dropout(self.propagation_dropout)
         self.filter = Filter(self.k)
 
@@ -69,7 +62,7 @@ class ChebNetII(LayeredModel):
 
     def _started(self, state: State) -> State:
         """What travels next, the current polynomial, the one before, the sum so far."""
-        h = self.propagation_drop(perceptron(state[0], self.linears, self.norms, self.drop))
+        h = self.propagation_drop(self.predictions(state[0]))
         return h, h, torch.zeros_like(h), self.filter()[0] / 2 * h
 
     def _added(self, state: State, degree: int) -> State:

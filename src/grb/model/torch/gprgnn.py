@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
@@ -12,14 +11,15 @@ from torch import Tensor, nn
 
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, normalise
-from grb.model.base import LayeredModel, Propagate, Rows, Stage, State
-from grb.model.layers import Dropout, layer_norms, linears, perceptron
+from grb.model.base import Propagate, Rows, Stage, State
+from grb.model.decoupled import DecoupledModel
+from grb.model.layers import Dropout
 
 Start = Literal["ppr", "random"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GPRGNN(LayeredModel):
+class GPRGNN(DecoupledModel):
     r"""A perceptron whose predictions are mixed over hops with weights that are learnt and may be negative.
 
     .. math:: H = \mathrm{MLP}(X), \qquad Z = \sum_{k=0}^{K} \gamma_k \hat A^k H
@@ -28,26 +28,20 @@ class GPRGNN(LayeredModel):
     ``{name: gprgnn+at, attack: lrbcd}``.
 
     Args:
-        hidden_features: Hidden widths of the perceptron, or one width together with ``n_layers``.
         k: Hops :math:`K`.
         coefficients: Where they begin: ``ppr`` with :math:`\gamma_k = \alpha (1 - \alpha)^k`,
             :math:`\gamma_K = (1 - \alpha)^K`, or ``random``: uniform, divided by the sum of absolute values.
         alpha: :math:`\alpha` of ``ppr``.
         propagation_dropout: Dropout rate of the predictions before they travel.
-        layer_norm: Normalise rows in front of every linear layer.
 
     References:
         Chien et al., *Adaptive Universal Generalized PageRank Graph Neural Network*, ICLR 2021.
         Gosch et al., *Adversarial Training for Graph Neural Networks: Pitfalls, Solutions, and New Directions*, NeurIPS 2023.
     """
 
-    hidden_features: int | Sequence[int] = field(default=(64,), kw_only=False)
-    k: int = 10
     coefficients: Start = "ppr"
     alpha: float = 0.1
     propagation_dropout: float = 0.0
-    layer_norm: bool = False
-    dropout: float = 0.5
     name = "gprgnn"
 
     def build(self) -> None:
@@ -57,8 +51,7 @@ class GPRGNN(LayeredModel):
                 f"k is {self.k}, alpha {self.alpha} and coefficients {self.coefficients!r}, but k of at least 0, alpha "
                 f"in [0, 1] and {' or '.join(get_args(Start))} are needed"
             )
-        self.linears = linears(self.widths)
-        self.norms = layer_norms(self.widths[:-1], self.layer_norm)
+        super().build()
         self.propagation_drop = Dropout(self.propagation_dropout)
         self.mixture = Coefficients(self.k, self.coefficients, self.alpha)
 
@@ -68,7 +61,7 @@ class GPRGNN(LayeredModel):
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
-        h = self.propagation_drop(perceptron(x, self.linears, self.norms, self.drop))
+        h = self.propagation_drop(self.predictions(x))
         total = self.mixture.gamma[0] * h
         for hop in range(1, self.k + 1):
             h = op @ h
@@ -79,7 +72,7 @@ class GPRGNN(LayeredModel):
         """The forward pass in evaluation mode as row-wise and propagating steps."""
 
         def started(state: State) -> State:
-            h = perceptron(state[0], self.linears, self.norms, self.drop)
+            h = self.predictions(state[0])
             return h, self.mixture.gamma[0] * h
 
         def added(hop: int) -> Rows:
