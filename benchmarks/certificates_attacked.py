@@ -2,6 +2,7 @@
 
     GRB_DATA=... python benchmarks/certificates_attacked.py [grb-cora cora] [--scenario injection modification]
     GRB_DATA=... python benchmarks/certificates_attacked.py --single 10    # certified targets one by one as well
+    GRB_DATA=... python benchmarks/certificates_attacked.py --quick        # the first round of the race alone
 
 Every victim is certified under a threat model, then attacked within it, by its own gradients and with true labels, the whole
 budget aimed at certified targets. ``broken`` must be 0: with certainty where nothing is sampled; what is wrong with a smoothed
@@ -55,7 +56,10 @@ def main() -> None:
     parser.add_argument("--scenario", nargs="*", default=["injection", "modification"])
     parser.add_argument("--victims", nargs="*", help="names of victims; all if not given")
     parser.add_argument("--single", type=int, default=0, help="certified targets with the smallest leads, one by one")
+    parser.add_argument("--quick", action="store_true", help="stop the race after its first round")
     arguments = started(parser)
+    if arguments.quick:
+        ensemble.LEVELS = 1
     for name in arguments.datasets:
         dataset = largest_component(name, SPLITS[0]) if name == "cora" else grb.load_dataset(name)
         for scenario in arguments.scenario:
@@ -94,6 +98,7 @@ def attacked(dataset: Dataset, victim: str, params: dict[str, object], threat: T
         row(
             **common,
             aimed=f"{aim} ({len(aimed)})",
+            rounds=ensemble.LEVELS,
             left=100 * float(right.float().mean()),
             together=-1 if found.collective is None else found.collective,
             certified_targets=int(safe.sum()),
@@ -132,6 +137,7 @@ def one_by_one(
     row(
         **common,
         aimed=f"one by one ({len(weak)})",
+        rounds=ensemble.LEVELS,
         left=-1.0,
         together=-1,
         certified_targets=len(weak),
