@@ -24,6 +24,8 @@ FORMAT = 1
 # budgets at which a board shows the certified accuracy, beside that of its threat model
 BUDGETS = (1, 5, 10)
 INJECTED, EDGES, HIJACKED = "injected nodes", "changed edges", "hijacked nodes"
+# budgets of a curve, as far as the threat model goes, or ten
+CURVE = (0, 1, 2, 3, 5, 10, 20, 60)
 # a budget that no adversary exceeds
 UNLIMITED = 2**31 - 1
 Budget = Annotated[int, Range(-1)]
@@ -109,6 +111,13 @@ class CertifiedOutcome:
             return 0.0
         own = float(self.safe(self.budget if budget is None else budget).mean())
         return own if budget is not None or self.collective is None else max(own, self.collective / self.targets)
+
+    def curve(self) -> dict[int, float]:
+        """Certified accuracy over the budget; at that of the threat model the collective bound counts too."""
+        if self.refusal:
+            return {}
+        budgets = sorted({*(each for each in CURVE if each <= max(self.budget, 10)), self.budget})
+        return {each: self.accuracy(None if each == self.budget else each) for each in budgets}
 
 
 def outcome_of(
