@@ -7,7 +7,9 @@ import json
 import pytest
 
 from grb.errors import DataError, IntegrityError
-from grb.visualise import bracket, draw_bracket
+from grb.evaluator.board import CLEAN, Run, board_from_runs
+from grb.leaderboard.page import build_page
+from grb.visualise import board_brackets, bracket, draw_bracket
 
 
 def test_each_side_speaks_at_budgets_of_the_other():
@@ -36,3 +38,60 @@ def test_a_band_is_drawn_for_every_model():
     assert list(axes.lines[1].get_ydata()) == [80.0, 80.0]
     with pytest.raises(DataError, match="no brackets"):
         draw_bracket({})
+
+
+def certified_board(**changes):
+    """A board of one defense with a clean accuracy of .9, one attack that leaves .7, and a certificate."""
+    rows = [
+        Run(CLEAN, "gcn+known", "full", 0, 0, 0.9, 0.0, "none"),
+        Run("fgsm", "gcn+known", "full", 0, 0, 0.7, 0.2, "transfer"),
+    ]
+    about = {
+        "defense": "gcn+known",
+        "difficulty": "full",
+        "seed": 0,
+        "own_model": True,
+        "refusal": "",
+        "unit": "injected nodes",
+        "budget": 3,
+        "curve": {"0": 0.88, "1": 0.8, "3": 0.6},
+    }
+    listed = [{**about, **changes}]
+    return board_from_runs(
+        rows, dataset="d", scenario="injection", difficulties=("full",), meta={"certificates": listed}
+    )
+
+
+def test_a_board_gives_the_bracket_of_every_defense_with_a_certificate():
+    (found,) = board_brackets([certified_board()], "full").values()
+    assert found.unit == "injected nodes"
+    assert (found.budgets, found.certified) == ((0, 1, 3), (0.88, 0.8, 0.6))
+    assert found.attacked == pytest.approx((0.9, 0.9, 0.7))
+    more = certified_board(budget=5, curve={"5": 0.5})
+    (both,) = board_brackets([certified_board(), more], "full").values()
+    assert both.budgets == (0, 1, 3, 5) and both.certified[-1] == 0.5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"own_model": False},
+        {"refusal": "no"},
+        {"difficulty": "easy"},
+        {"curve": {"one": 0.5}},
+        {"curve": {"1": float("nan")}},
+        {"curve": "all"},
+        {"budget": -1},
+        {"defense": "other"},
+    ],
+)
+def test_what_is_of_another_model_or_no_number_is_left_out(changes):
+    assert board_brackets([certified_board(**changes)], "full") == {}
+
+
+def test_the_page_shows_the_bracket_in_numbers_and_as_a_drawing():
+    page = build_page([certified_board()])
+    assert "Certified and attacked, over the budget" in page
+    assert "60.0 to 70.0" in page and "88.0 to 90.0" in page
+    assert page.count("<polyline") == 2
+    assert "<polyline" not in build_page([certified_board(own_model=False)])

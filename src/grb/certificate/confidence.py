@@ -66,13 +66,14 @@ class VoteBounds:
 
 
 def bounds_of(votes: Ints, alpha: float, *, choose: Ints | None = None) -> VoteBounds:
-    r"""Bounds that hold together for every class: each is asked at :math:`\alpha / C`.
+    r"""Bounds that hold together: the label's lower one and the upper ones of all other classes, each at :math:`\alpha / C`.
 
     Args:
         votes: Number of draws with each class, [n, C]; every row has the same sum.
         alpha: Error probability of one node.
-        choose: Independent votes that choose the class, [n, C]; the votes themselves if None, which is sound as well because
-            the bounds hold for all classes at once.
+        choose: Independent votes that choose the class, [n, C]; the votes themselves if None. Then any class may be chosen by
+            the draws that bound it, and lower and upper bounds of all classes must hold at once, each at
+            :math:`\alpha / 2 C`.
 
     The upper bound is the largest over all other classes. The reference code takes that of the class that was second in the
     pre-votes, which another class may exceed.
@@ -86,8 +87,9 @@ def bounds_of(votes: Ints, alpha: float, *, choose: Ints | None = None) -> VoteB
         raise DataError(f"rows of votes have from {sums.min()} to {sums.max()} draws, but all need the same number")
     label = np.asarray(counts if choose is None else choose).argmax(1)
     rows, classes = np.arange(len(counts)), counts.shape[1]
-    low = lower_bound(counts[rows, label], samples, alpha / classes)
-    highs = upper_bound(counts, samples, alpha / classes)
+    share = alpha / (classes if choose is not None else 2 * classes)
+    low = lower_bound(counts[rows, label], samples, share)
+    highs = upper_bound(counts, samples, share)
     highs[rows, label] = -np.inf
     # probabilities sum to one, which is never looser
     return VoteBounds(label, low, np.minimum(highs.max(1), 1 - low) if len(counts) else low)

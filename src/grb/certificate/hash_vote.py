@@ -9,7 +9,7 @@ from torch import nn
 
 from grb.certificate.base import EDGES, INJECTED, default_view, edge_budget, result, targets_of
 from grb.certificate.locality import (
-    check_along_edges,
+    check_local,
     check_own_code,
     lead_exceeds_rounding,
     local_stages,
@@ -51,7 +51,7 @@ class HashVoteCertificate:
         check_own_code(vote)  # a model that remembers one group in the next lets an edit into all of them
         if injection:
             # a step that pools, or an operator that joins all nodes, would let a sender into every group
-            check_along_edges(vote.model)
+            check_local(vote.model, dataset.graph)
         view = default_view(dataset, seed)
         with evaluating(vote), observing(vote, view):
             groups = vote.group_logits(dataset.graph.x, prepare(vote, dataset.graph.adj))

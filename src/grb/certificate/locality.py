@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from grb.certificate.result import NotCertifiable
-from grb.graph import CSR, Adjacency, Graph, Pattern
+from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern, dense
 from grb.model.base import GraphModel, Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare, run_stages
 from grb.model.wrapped import Wrapper
 
 # of the largest logit: what different orders of summation explain
 ROUNDING = 1e-4
+# nodes of a graph that are enough to see whether steps are row-wise
+ENOUGH = 2000
 
 
 def check_own_code(model: nn.Module) -> None:
@@ -91,7 +93,9 @@ def _check_rows(model: nn.Module, stages: Sequence[Stage], x: Tensor, op: Any) -
         if isinstance(stage, Rows):
             after, part = stage.apply(state), stage.apply(tuple(values[some] for values in state))
             for whole, own in zip(after, part, strict=True):
-                if whole.shape[0] != len(x) or not torch.allclose(whole[some], own, rtol=1e-3, atol=1e-5):
+                # relative to the step's own size: what is pooled over many rows may be small, and made large again
+                little = 1e-5 * float(whole.abs().max()) if whole.numel() else 0.0
+                if whole.shape[0] != len(x) or not torch.allclose(whole[some], own, rtol=1e-3, atol=little):
                     raise NotCertifiable(f"a row-wise step of '{title_of(model)}' sees other rows than its own")
             state = after
         elif isinstance(stage, Mix):
@@ -99,6 +103,36 @@ def _check_rows(model: nn.Module, stages: Sequence[Stage], x: Tensor, op: Any) -
         else:
             moved = ops[stage.op] @ state[stage.slot]
             state = (*state[: stage.slot], moved, *state[stage.slot + 1 :])
+
+
+def check_local(model: nn.Module, graph: Graph) -> None:
+    """Refuse a model of which a step is not what it says: row-wise, or along edges; tried out on a part of a graph.
+
+    Args:
+        model: The model.
+        graph: A graph, of which the first nodes are looked at.
+    """
+    part = graph.subgraph(torch.arange(min(graph.n, ENOUGH)))
+    x = dense(part.x)
+    part = Graph(part.adj, x)
+    check_along_edges(model)
+    check_stages(model, part, prepare(model, part.adj))
+    # a node without edges is nobody's business, whatever its features
+    empty, few = torch.empty(2, 0, dtype=torch.int64), min(part.n, 8)
+    low, high = x.min(0).values, x.max(0).values
+    rows = torch.stack([low - 10 * (high - low) - 1, high + 10 * (high - low) + 1]).repeat(few, 1)
+    with evaluating(model):
+        clean, alone, beside = (
+            model(each.x, prepare(model, each.adj))[: part.n]
+            for each in (part, *(part.apply(GraphEdit(part.n, empty, empty, new)) for new in (0 * rows, rows)))
+        )
+    if not bool(((alone - clean).abs() <= ROUNDING / 2 * clean.abs().amax(1, keepdim=True)).all()):
+        raise NotCertifiable(f"the logits of '{title_of(model)}' depend on the number of nodes of the graph")
+    if not torch.equal(alone, beside):
+        raise NotCertifiable(
+            f"'{title_of(model)}' pools over all rows: a node without edges moved the logits of "
+            f"{int((alone != beside).any(1).sum())} others"
+        )
 
 
 def operators(model: nn.Module, op: Any) -> list[CSR]:

@@ -25,7 +25,14 @@ from grb.certificate.collective import collective_attacked, edge_field, survivin
 from grb.certificate.confidence import Ints, VoteBounds, bounds_of
 from grb.certificate.injection_lp import injection_attacked
 from grb.certificate.interception import arrivals, hijacked_nodes
-from grb.certificate.locality import check_along_edges, check_own_code, messages_of, not_wrapped, reach_of, title_of
+from grb.certificate.locality import (
+    check_local,
+    check_own_code,
+    messages_of,
+    not_wrapped,
+    reach_of,
+    title_of,
+)
 from grb.certificate.regions import certified_edits
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
@@ -35,6 +42,8 @@ from grb.threat import Modification, Threat
 
 # the largest budget that is looked at one by one; smoothing certifies a few changes, never hundreds
 MOST = 200
+# uniform numbers have 24 bits, so that probabilities of deletion are right to 1e-7; a few changes may add that up
+DRAWN = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +68,7 @@ class SmoothingCertificate:
     p_node: float | None = None
     p_ablate: float | None = None
     collective: bool = True
-    version = 1
+    version = 2
     name: ClassVar[str] = ""
     noise: ClassVar[Noise] = Noise()
 
@@ -77,9 +86,9 @@ class SmoothingCertificate:
         budget, unit = self.covered(threat, dataset)
         smoothed = self.smoothed(model)
         check_own_code(smoothed)  # a model that remembers draws has no independent ones
-        self.check(smoothed)
+        self.check(smoothed, dataset)
         votes = sampled_votes(smoothed, dataset, self.samples, seed)[targets].numpy()
-        bounds = bounds_of(votes, self.alpha / len(targets))
+        bounds = self.bounds(votes, self.alpha / len(targets))
         right = bounds.label == labels
         kept = replace(bounds, low=bounds.low[right], high=bounds.high[right])
         left = (
@@ -117,8 +126,19 @@ class SmoothingCertificate:
         """Whether any target would survive a change if all draws said the same of it."""
         votes = np.zeros((len(targets), classes), dtype=np.int64)
         votes[:, 0] = self.samples
-        best = bounds_of(votes, self.alpha / len(targets))
+        best = self.bounds(votes, self.alpha / len(targets))
         return bool((self.survived(smoothed, dataset, threat, targets.numpy(), best) > 0).any())
+
+    @staticmethod
+    def bounds(votes: Ints, alpha: float) -> VoteBounds:
+        """Bounds of the votes of every target, [t, classes], widened by what the generator's own rounding explains.
+
+        Args:
+            votes: Number of draws with each class, [t, classes].
+            alpha: Error probability of one target.
+        """
+        found = bounds_of(votes, alpha)
+        return replace(found, low=found.low - DRAWN, high=found.high + DRAWN)
 
     def smoothed(self, model: nn.Module) -> Smoothed:
         """The model as a smoothed one; a smoothed model keeps its own noise."""
@@ -134,7 +154,7 @@ class SmoothingCertificate:
         """Budget and unit of a threat model; one that is not covered is refused."""
         raise NotImplementedError
 
-    def check(self, smoothed: Smoothed) -> None:
+    def check(self, smoothed: Smoothed, dataset: Dataset) -> None:
         """Refuse noise or a model that this certificate does not speak about."""
 
     def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
@@ -166,7 +186,7 @@ class SparseSmoothing(SmoothingCertificate):
         """Changed edges alone."""
         return edge_budget(threat, dataset, self.name), EDGES
 
-    def check(self, smoothed: Smoothed) -> None:
+    def check(self, smoothed: Smoothed, dataset: Dataset) -> None:
         """Edges are flipped independently, and nothing else happens."""
         self._only(smoothed, "p_add", "p_drop")
 
@@ -180,12 +200,13 @@ class SparseSmoothing(SmoothingCertificate):
     def together(
         self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds
     ) -> int | None:
-        """By a linear program over the edges that each prediction sees; for deletions, additions reach anywhere."""
+        """By a linear program over the edges that each prediction sees, where neither edits nor noise add edges."""
         assert isinstance(threat, Modification)
-        if "add" in threat.allow:
+        if "add" in threat.allow or smoothed.noise.p_add:  # an added edge joins anybody, also one of the noise
             return None
         try:
             reach = reach_of(smoothed.model)
+            check_local(smoothed.model, dataset.graph)
         except NotCertifiable:
             return None
         budgets = self.survived(smoothed, dataset, threat, targets, bounds)
@@ -204,10 +225,10 @@ class BiSmoothing(SmoothingCertificate):
         """Injected nodes alone."""
         return injection_of(threat, self.name).nodes, INJECTED
 
-    def check(self, smoothed: Smoothed) -> None:
+    def check(self, smoothed: Smoothed, dataset: Dataset) -> None:
         """An isolated node must not matter to others."""
         self._only(smoothed, "p_drop", "p_node")
-        check_along_edges(smoothed.model)
+        check_local(smoothed.model, dataset.graph)
 
     def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of injected nodes that every target survives, [t]."""
@@ -249,10 +270,10 @@ class Interception(SmoothingCertificate):
         """Changed features alone."""
         return hijacked_of(threat, dataset, self.name), HIJACKED
 
-    def check(self, smoothed: Smoothed) -> None:
+    def check(self, smoothed: Smoothed, dataset: Dataset) -> None:
         """Paths are counted for networks of two layers."""
         self._only(smoothed, "p_drop", "p_ablate")
-        check_along_edges(smoothed.model)
+        check_local(smoothed.model, dataset.graph)
         if messages_of(smoothed.model) > 2:
             raise NotCertifiable(
                 f"{self.name} counts the paths of networks of two layers, but '{title_of(smoothed.model)}' has "

@@ -84,6 +84,7 @@ def figures(
       process            how attacks proceed, step by step
       degree-accuracy    accuracy by the degree of the target
       unnoticeability    homophily, degree and features before and after an edit
+      bracket            what is certified and what attacks left, over the budget
 
     \b
     Examples:
@@ -128,7 +129,9 @@ def _chosen(only: Sequence[str] | None) -> list[str]:
 
 def _suitable(result: Result, wanted: list[str]) -> list[str]:
     """Figures that say something about a study: one that varies a limit ranks nobody, and others do not vary any."""
-    return [name for name in wanted if (name == "budget") == (result.board.limit is not None)]
+    swept = result.board.limit is not None
+    certified = any(board.meta.get("certificates") for board in result.boards)
+    return [name for name in wanted if (certified if name == "bracket" else (name == "budget") == swept)]
 
 
 def _results(source: Path | None, recipes: Sequence[str] | None) -> list[Result]:
@@ -247,6 +250,16 @@ def _unnoticeability(result: Result, difficulty: str) -> Drawn:
     yield "unnoticeability", visualise.draw_unnoticeability(found, title=title)
 
 
+def _bracket(result: Result, difficulty: str) -> Drawn:
+    from grb import visualise
+
+    found = visualise.board_brackets(result.boards, difficulty)
+    if not found:
+        raise DataError(f"the board of {result.board.dataset} has no certificate of a defense itself")
+    title = f"Certified and attacked, {result.board.dataset}, {difficulty}"
+    yield "bracket", visualise.draw_bracket(found, title=title)
+
+
 # as many edits as fit on a page
 MAX_EDITS = 6
 FIGURES: dict[str, Callable[[Result, str], Drawn]] = {
@@ -258,4 +271,5 @@ FIGURES: dict[str, Callable[[Result, str], Drawn]] = {
     "process": _process,
     "degree-accuracy": _degree_accuracy,
     "unnoticeability": _unnoticeability,
+    "bracket": _bracket,
 }

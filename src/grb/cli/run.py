@@ -63,6 +63,10 @@ def run(
         from grb.cli.leaderboard import show_boards
         from grb.pipeline import build_board
 
+        if whole.info is not None and whole.info.certificates:
+            from grb.pipeline.sampled_bracket import check_sampled
+
+            check_sampled(place, [*whole.info.scores, *whole.info.certificates])
         show_boards(build_board(whole, place), as_json=as_json)
     output.echo(f"{outcome.done} jobs done, {outcome.cached} were there already; store: {place.path}")
     if scored:

@@ -65,6 +65,8 @@ def verify(
         compared = []
         if keys or (rerun and not problems):
             compared = _compute_again(place, keys, rerun, drawn, trust_code)
+        if rerun and not problems:
+            _sample_again(place, trust_code)
         unused = {"files": 0, "bytes": 0, "removed": False} if problems else _unused(place, named, remove=clean)
     found = Verified(count, problems, compared, signed, drawn if rerun and record is None else None, unused)
     if as_json:
@@ -100,6 +102,15 @@ def _compute_again(store: Store, keys: list[str], count: int, seed: int, trust_c
         trust_code=trust_code,
         on_job=lambda each: output.echo(f"{each.label}: {each.difference or 'equal'}"),
     )
+
+
+def _sample_again(store: Store, trust_code: bool) -> None:
+    """Sample targets again that are certified with a probability and wrong in a score."""
+    from grb.pipeline.sampled_bracket import check_sampled
+
+    number = check_sampled(store, trust_code=trust_code)
+    if number:
+        output.echo(f"{number} targets of sampled certificates were sampled again, and none is broken")
 
 
 def _signatures(store: Store, keys: list[Path] | None, problems: list[Any]) -> dict[str, Any] | None:

@@ -24,6 +24,8 @@ FORMAT = 1
 # budgets at which a board shows the certified accuracy, beside that of its threat model
 BUDGETS = (1, 5, 10)
 INJECTED, EDGES, HIJACKED = "injected nodes", "changed edges", "hijacked nodes"
+# budgets of a curve, as far as the threat model goes, or ten
+CURVE = (0, 1, 2, 3, 5, 10, 20, 60)
 # a budget that no adversary exceeds
 UNLIMITED = 2**31 - 1
 Budget = Annotated[int, Range(-1)]
@@ -110,6 +112,13 @@ class CertifiedOutcome:
         own = float(self.safe(self.budget if budget is None else budget).mean())
         return own if budget is not None or self.collective is None else max(own, self.collective / self.targets)
 
+    def curve(self) -> dict[int, float]:
+        """Certified accuracy over the budget; at that of the threat model the collective bound counts too."""
+        if self.refusal:
+            return {}
+        budgets = sorted({*(each for each in CURVE if each <= max(self.budget, 10)), self.budget})
+        return {each: self.accuracy(None if each == self.budget else each) for each in budgets}
+
 
 def outcome_of(
     found: CertifiedResult, dataset: DatasetInfo, defense: DefenseInfo, params: Mapping[str, Any]
@@ -188,35 +197,88 @@ def broken(outcomes: Mapping[str, CertifiedOutcome], scores: Mapping[str, Measur
     Compared are certificates of the defense itself without samples: target by target with the units that an edit really used,
     and, where a collective bound covers the edit, the number of right predictions.
     """
-    certain: dict[str, list[tuple[str, CertifiedOutcome]]] = {}
+    for key, name, each, right, used in _compared(outcomes, scores, sampled=False):
+        lost = int((each.safe(used) & ~right).sum())
+        if lost:
+            yield (
+                key,
+                (
+                    f"{lost} {each.mode} targets are wrong after {used} {each.unit}, but certificate {name[:12]} "
+                    f"({each.certificate}) holds for them with certainty"
+                ),
+            )
+        kept = int((right & (np.array(each.budgets) >= 0)).sum())
+        if each.collective is not None and _within(each, scores[key]) and kept < each.collective:
+            yield (
+                key,
+                (
+                    f"{kept} {each.mode} targets are right after {used} {each.unit}, but certificate {name[:12]} "
+                    f"({each.certificate}) keeps {each.collective}"
+                ),
+            )
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A score in which targets are wrong that a sampled certificate holds for.
+
+    The score has fewer samples than the certificate, and either may be among the few that are wrong by chance: so the targets
+    are sampled again before anything is said (:mod:`grb.pipeline.sampled_bracket`).
+
+    Args:
+        score: Key of the score.
+        certificate: Key of the certificate.
+        targets: Positions of these targets among those of the difficulty.
+        used: Units that the edit used.
+    """
+
+    score: str
+    certificate: str
+    targets: tuple[int, ...]
+    used: int
+
+
+def suspected(outcomes: Mapping[str, CertifiedOutcome], scores: Mapping[str, Measurement]) -> Iterator[Suspicion]:
+    """Scores that seem to contradict a sampled certificate of the same training."""
+    for key, name, each, right, used in _compared(outcomes, scores, sampled=True):
+        lost = np.flatnonzero(each.safe(used) & ~right)
+        if len(lost):
+            yield Suspicion(key, name, tuple(int(place) for place in lost), used)
+
+
+def _compared(
+    outcomes: Mapping[str, CertifiedOutcome], scores: Mapping[str, Measurement], *, sampled: bool
+) -> Iterator[tuple[str, str, CertifiedOutcome, np.ndarray[Any, np.dtype[np.bool_]], int]]:
+    """Score and certificate of the same defense, which targets are right in the score, and the units that its edit used."""
+    own: dict[str, list[tuple[str, CertifiedOutcome]]] = {}
     for key, each in outcomes.items():
-        if not each.refusal and not each.samples and each.own_model:
-            certain.setdefault(each.defense.method.key, []).append((key, each))
+        if not each.refusal and bool(each.samples) == sampled and each.own_model:
+            own.setdefault(each.defense.method.key, []).append((key, each))
     for key, score in scores.items():
-        for name, each in certain.get(score.defense.method.key, ()):
-            outcome = score.outcomes.get(each.mode)
-            used = _used(each, score)
+        for name, each in own.get(score.defense.method.key, ()):
+            outcome, used = score.outcomes.get(each.mode), _used(each, score)
             if outcome is None or used is None or outcome.targets != each.targets or score.objective != "evasion":
                 continue
-            right = outcome.bits().astype(bool)
-            lost = int((each.safe(used) & ~right).sum())
-            if lost:
-                yield (
-                    key,
-                    (
-                        f"{lost} {each.mode} targets are wrong after {used} {each.unit}, but certificate {name[:12]} "
-                        f"({each.certificate}) holds for them with certainty"
-                    ),
-                )
-            kept = int((right & (np.array(each.budgets) >= 0)).sum())
-            if each.collective is not None and used <= each.budget and kept < each.collective:
-                yield (
-                    key,
-                    (
-                        f"{kept} {each.mode} targets are right after {used} {each.unit}, but certificate {name[:12]} "
-                        f"({each.certificate}) keeps {each.collective}"
-                    ),
-                )
+            yield key, name, each, outcome.bits().astype(bool), used
+
+
+def _within(certificate: CertifiedOutcome, score: Measurement) -> bool:
+    """Whether the edit behind a score is within the threat model that a collective bound is about.
+
+    Injected nodes of more edges than that threat model allows reach more targets together, though none of them sooner.
+    """
+    used = _used(certificate, score)
+    if used is None or used > certificate.budget:
+        return False
+    if score.attack is None or certificate.unit != INJECTED:
+        return True
+    return _as_many_edges(certificate, score.attack.budget)
+
+
+def _as_many_edges(certificate: CertifiedOutcome, budget: Mapping[str, float]) -> bool:
+    """Whether no injected node has more edges than the certificate's threat model allows; unknown is no."""
+    most = int(certificate.threat.get("edges_per_node", 0))
+    return int(budget.get("most_edges_per_node", most + 1)) <= most
 
 
 def _used(certificate: CertifiedOutcome, score: Measurement) -> int | None:
@@ -225,7 +287,13 @@ def _used(certificate: CertifiedOutcome, score: Measurement) -> int | None:
     if attack is None:
         return 0
     if certificate.unit == INJECTED and attack.scenario == "injection":
+        if certificate.samples and not _as_many_edges(certificate, attack.budget):
+            return None
         return int(attack.budget.get("nodes", 0))
     if certificate.unit == EDGES and attack.scenario == "modification" and not attack.budget.get("feature_nodes", 0):
+        if certificate.samples and certificate.threat.get("allow", attack.threat.get("allow")) != attack.threat.get(
+            "allow"
+        ):
+            return None  # a certificate of deletions says nothing of additions
         return int(attack.budget.get("edges", 0))
     return None

@@ -13,6 +13,7 @@ from grb._version import __version__
 from grb.errors import DataError
 from grb.evaluator.board import Board
 from grb.leaderboard import palette, table
+from grb.leaderboard.brackets import bracket_tables
 from grb.leaderboard.data import page_data, script_json
 from grb.leaderboard.sections import sections
 from grb.leaderboard.text import sanitize
@@ -55,6 +56,7 @@ def build_page(
         script_hash=source_hash(script),
         taxonomy=sections(taxonomy) if taxonomy else [],
         plain=[table.summary_table(board) for board in whole],
+        brackets=bracket_tables(whole),
     )
 
 

@@ -48,22 +48,25 @@ class Noise:
         """Changed copies of a graph side by side, as one graph of ``copies * n`` nodes.
 
         Additions are a Bernoulli process over all pairs, drawn by the gaps between its successes: exact, and distinct by
-        construction.
+        construction. Edges keep their weights, added ones have weight one, as in an edit.
         """
         n = adj.n
         ends = adj.edges().cpu()
         kept = torch.rand(copies, ends.shape[1], generator=generator) >= self.p_drop
         copy, edge = kept.nonzero(as_tuple=True)
         first, second = ends[0][edge], ends[1][edge]
+        weights = None if adj.values is None else _upper(adj)[edge]
         if self.p_add > 0:
             new_copy, new_first, new_second = self._added(adj, copies, generator)
             copy = torch.cat([copy, new_copy])
             first, second = torch.cat([first, new_first]), torch.cat([second, new_second])
+            weights = None if weights is None else torch.cat([weights, torch.ones(len(new_copy))])
         if self.p_node > 0:
             alive = (torch.rand(copies * n, generator=generator) >= self.p_node).view(copies, n)
             both = alive[copy, first] & alive[copy, second]
             copy, first, second = copy[both], first[both], second[both]
-        return _blocks(copy, first, second, copies, n)
+            weights = None if weights is None else weights[both]
+        return _blocks(copy, first, second, copies, n, weights)
 
     def _added(self, adj: Adjacency, copies: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         n = adj.n
@@ -97,14 +100,23 @@ class Noise:
         return torch.rand(copies * len(x), generator=generator) < self.p_ablate
 
 
-def _blocks(copy: Tensor, first: Tensor, second: Tensor, copies: int, n: int) -> Adjacency:
+def _upper(adj: Adjacency) -> Tensor:
+    """Weight of every undirected edge in the order of ``adj.edges()``, [edges]."""
+    assert adj.values is not None
+    return adj.values.detach().cpu()[(adj.pattern.row_ids < adj.pattern.indices).cpu()]
+
+
+def _blocks(
+    copy: Tensor, first: Tensor, second: Tensor, copies: int, n: int, weights: Tensor | None = None
+) -> Adjacency:
     total = copies * n
     u, v = copy * n + first, copy * n + second
-    keys = torch.cat([u * total + v, v * total + u]).sort().values
+    keys, order = torch.cat([u * total + v, v * total + u]).sort()
     rows, columns = keys // max(total, 1), keys % max(total, 1)
     indptr = functional.pad(torch.bincount(rows, minlength=total).cumsum(0), (1, 0))
     kind = torch.int32 if len(keys) < 2**31 else torch.int64
-    return Adjacency(Pattern(indptr.to(kind), columns.to(kind), total, symmetric=True))
+    pattern = Pattern(indptr.to(kind), columns.to(kind), total, symmetric=True)
+    return Adjacency(pattern, None if weights is None else torch.cat([weights, weights])[order])
 
 
 class Smoothed(Wrapper):
@@ -215,8 +227,8 @@ class Smoothed(Wrapper):
         lead: tuple[State, State] | None = None,
     ) -> Tensor:
         """Logits on some changed graphs, [copies, n, classes]."""
-        if adj.values is not None:
-            return self._weighted_logits(x, adj, copies, generator)
+        if _learns(adj):
+            return self._relaxed_logits(x, adj, copies, generator)
         changed = self.noise.edges(adj, copies, generator).to(adj.device)
         rows = x if isinstance(x, Tensor) else dense(x)
         ablated = self.noise.features(rows, copies, generator)
@@ -250,9 +262,9 @@ class Smoothed(Wrapper):
                 state, begun = (*state[: stage.slot], moved, *state[stage.slot + 1 :]), True
         return state[0]
 
-    def _weighted_logits(self, x: Tensor | CSR, adj: Adjacency, copies: int, generator: torch.Generator) -> Tensor:
-        """The same where edges have weights, as an attacker's relaxed ones: weights of zero delete, and no edge is added."""
-        made = []
+    def _relaxed_logits(self, x: Tensor | CSR, adj: Adjacency, copies: int, generator: torch.Generator) -> Tensor:
+        """The same where gradients of weights are asked for, as by attackers: zeros delete, and no edge is added."""
+        made, rows = [], dense(x)
         assert adj.values is not None
         flipped = adj.pattern.transposed[1]
         upper = adj.pattern.row_ids < adj.pattern.indices
@@ -261,7 +273,9 @@ class Smoothed(Wrapper):
             numbers = torch.where(upper, numbers, numbers[flipped])
             alive = torch.rand(adj.n, generator=generator) >= self.noise.p_node
             kept = (numbers >= self.noise.p_drop) & alive[adj.pattern.row_ids] & alive[adj.pattern.indices]
-            made.append(self.model(x, self.model.prepare(Adjacency(adj.pattern, adj.values * kept))))
+            ablated = self.noise.features(rows, 1, generator)
+            seen = rows if ablated is None else torch.where(ablated.to(rows.device).unsqueeze(1), 0.0, rows)
+            made.append(self.model(seen, self.model.prepare(Adjacency(adj.pattern, adj.values * kept))))
         return torch.stack(made)
 
     def _seed(self, n: int) -> int:

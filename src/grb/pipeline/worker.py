@@ -36,6 +36,7 @@ from grb.evaluator.score_checks import Flag
 from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
+from grb.model.smoothed import Smoothed
 from grb.names import ModelName
 from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
@@ -234,14 +235,8 @@ class Worker:
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         """Score a fresh copy of the model, the attacked graph before any other, and ask it again blindly."""
         dataset, key = self._dataset(job), job.inputs["model"]
-        model, graph, known = self.model(key), dataset.graph, self._known(key, dataset)
-        for link in job.data.chain:
-            changed = (
-                perturb(dataset, graph, link, job.seed)
-                if isinstance(link, Spec)
-                else graph.apply(self._edit(link, dataset))
-            )
-            graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
+        model, known = self.model(key), self._known(key, dataset)
+        graph = self._changed_graph(job, dataset, model)
         # keys are the model's on every graph, so that a hash or a sample of it is one model
         asked = Question.of(graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
         generator = torch.Generator().manual_seed(int((job.key if job.data.chain else key)[:15], 16))
@@ -260,6 +255,33 @@ class Worker:
             after=after,
         )
         return replace(measure(job, dataset, found, self._record), flags=tuple(flags)).to_dict(), {}
+
+    def _changed_graph(self, job: Job, dataset: Dataset, model: nn.Module) -> Graph:
+        """The graph that a score is about: the dataset's with all perturbations and edits of the job's chain."""
+        graph = dataset.graph
+        for link in job.data.chain:
+            changed = (
+                perturb(dataset, graph, link, job.seed)
+                if isinstance(link, Spec)
+                else graph.apply(self._edit(link, dataset))
+            )
+            graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
+        return graph
+
+    def sampled(self, job: Job, mode: str, samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Votes of a smoothed model on the graph of a score, [n, classes], with the ids of its targets and all labels.
+
+        Args:
+            job: A score.
+            mode: Difficulty of the targets.
+            samples: Number of votes.
+            generator: Draws the changes.
+        """
+        dataset, model = self._dataset(job), self.model(job.inputs["model"])
+        if not isinstance(model, Smoothed):
+            raise IntegrityError(f"{job.label} is a score of a model that has no samples, but its certificate has")
+        graph = self._changed_graph(job, dataset, model)
+        return model.votes(graph.x, graph.adj, samples, generator), dataset.test_ids(mode), dataset.labels
 
     def _certify(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         """Certify a fresh copy of the model with the keys by which it is scored; a refusal is a result too."""

@@ -1,6 +1,6 @@
 """Figures: a function for the data, which tests can check, and one that draws it. matplotlib is imported when one draws."""
 
-from grb.visualise.bracket import Bracket, bracket, draw_bracket
+from grb.visualise.bracket import Bracket, board_brackets, bracket, draw_bracket
 from grb.visualise.budget import Sweep, draw_attacks, draw_models, sweeps
 from grb.visualise.curve import Curve, curve, draw_curve
 from grb.visualise.degree_accuracy import DegreeAccuracy, degree_accuracy, draw_degree_accuracy, measured_correct
@@ -33,6 +33,7 @@ __all__ = [
     "Strip",
     "Sweep",
     "Unnoticeability",
+    "board_brackets",
     "bracket",
     "curve",
     "degree_accuracy",

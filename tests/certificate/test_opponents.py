@@ -1,0 +1,262 @@
+"""Attempts to get a certificate that does not hold: weighted graphs, parts that pool, features of any size, shared draws."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import grb
+from grb.catalogue import entries
+from grb.certificate import NotCertifiable, build_certificate, run_certificate
+from grb.certificate.confidence import bounds_of
+from grb.certificate.locality import check_along_edges, messages_of, reach_of
+from grb.dataset import Dataset, load_dataset
+from grb.errors import DataError
+from grb.graph import Graph, GraphEdit, adjacency_from_edges
+from grb.model.base import EvaluationView, predict
+from grb.model.build import build
+from grb.model.build import settings as settings_of
+from grb.model.hash_vote import HashVote, mixed
+from grb.model.known import Known
+from grb.model.smoothed import Noise, Smoothed
+from grb.model.torch.gcn import GCN
+from grb.threat import Injection, Modification
+
+EMPTY = torch.empty(2, 0, dtype=torch.int64)
+HIJACK = Modification(edges=0, feature_nodes=1, feature_range=(0, 1))
+seeds = st.integers(0, 10**6)
+
+
+@cache
+def tiny() -> Dataset:
+    return load_dataset("synth-tiny")
+
+
+@cache
+def weighted(weight: float) -> Dataset:
+    """The same graph with one weight on all edges."""
+    own = tiny()
+    split = {"train": own.index_train, "val": own.index_val, "test": own.test_ids("full")}
+    return Dataset.from_arrays(own.adj * weight, own.graph.x, own.labels, split=split, name="weighted")
+
+
+@cache
+def trained(name: str, **params):
+    return grb.train(name, tiny(), epochs=40, hidden_features=[16], **params)
+
+
+def injection(nodes: int = 3, edges: int = 4) -> Injection:
+    return Injection(nodes, edges, tiny().feature_range)
+
+
+# what is drawn is what is certified
+
+
+@pytest.mark.parametrize("noise", [{"p_drop": 0.3}, {"p_add": 0.01, "p_drop": 0.5}, {"p_drop": 0.4, "p_node": 0.5}])
+def test_weighted_graphs_are_changed_as_others_are(noise):
+    """Deleted edges are gone, not of weight zero, which attention would hear; added ones are added."""
+    plain, heavy = tiny().graph.adj, weighted(2.0).graph.adj
+    assert heavy.values is not None
+    drawn, same = (Noise(**noise).edges(adj, 3, torch.Generator().manual_seed(5)) for adj in (plain, heavy))
+    assert torch.equal(drawn.keys, same.keys)
+    ends = same.edges() % plain.n
+    upper = same.values[same.pattern.row_ids < same.pattern.indices]
+    assert torch.equal(upper, torch.where(plain.has(ends), 2.0, 1.0))
+
+
+@pytest.mark.parametrize("name", ["gat", "gcn"])
+@pytest.mark.parametrize("noise", [{"p_drop": 1.0}, {"p_drop": 0.0, "p_ablate": 1.0}])
+def test_a_smoothed_model_of_a_weighted_graph_loses_what_is_deleted(name, noise):
+    """All edges, or all features: the same votes as on the graph where they never were."""
+    graph = weighted(2.0).graph
+    smoothed = Smoothed(trained(name), **noise).eval()
+    votes = smoothed.votes(graph.x, graph.adj, 2, torch.Generator())
+    x = torch.zeros_like(graph.x) if "p_ablate" in noise else graph.x
+    adj = graph.adj if "p_ablate" in noise else adjacency_from_edges(EMPTY, graph.n)[0]
+    assert torch.equal(votes.argmax(1), predict(trained(name), Graph(adj, x)).argmax(1))
+
+
+def test_random_additions_carry_a_deletion_anywhere_so_that_nothing_is_said_of_all_together():
+    threat = Modification(edges=1, allow=("drop",))
+    for p_add, known in ((0.0, True), (0.001, False)):
+        certificate = build_certificate("sparse-smoothing", samples=50, p_add=p_add, p_drop=0.8)
+        found = run_certificate(certificate, trained("gcn"), tiny(), threat)
+        assert (found.collective is not None) == known
+
+
+def test_bounds_chosen_by_the_same_votes_hold_together():
+    """Lower bounds of all classes and upper bounds of all classes: twice as many statements as with separate votes."""
+    votes = np.array([[60, 30, 10]])
+    own, separate = bounds_of(votes, 0.01), bounds_of(votes, 0.005, choose=votes)
+    assert own.low == separate.low and own.high == separate.high
+
+
+def test_unanimous_votes_beside_the_threshold_are_not_certified():
+    """Probabilities of a generator are right to about 1e-7; a lead of less is none."""
+    bounds = bounds_of(np.array([[1000, 0]]), 0.01)
+    certificate = build_certificate("sparse-smoothing", samples=1000)
+    assert certificate.bounds(np.array([[1000, 0]]), 0.01).low < bounds.low - 1e-7
+
+
+# every step must be row-wise or along edges, in every certificate that says so
+
+
+def pooling(part: nn.Module) -> GCN:
+    """A network of grb's own and torch's own classes, of which one looks at all rows."""
+    own = tiny()
+    model = GCN(own.num_features, own.num_classes, [16], layer_norm=True, generator=torch.Generator().manual_seed(0))
+    model.norms[0] = part
+    return model.eval()
+
+
+PARTS = [
+    nn.Softmax(dim=0),
+    nn.Sequential(nn.Softmax(dim=0), nn.LayerNorm(24)),
+    nn.BatchNorm1d(24, track_running_stats=False),
+    nn.Flatten(0, 0),  # no pooling: the one that is not refused
+]
+
+
+@pytest.mark.parametrize("part", PARTS[:3], ids=lambda part: type(part).__name__)
+@pytest.mark.parametrize(
+    ("name", "threat", "params"),
+    [
+        ("by-construction", injection(), {}),
+        ("hash-vote", injection(), {"groups": 5}),
+        ("bi-smoothing", injection(), {"samples": 20}),
+        ("interception", HIJACK, {"samples": 20}),
+    ],
+)
+def test_a_part_that_pools_over_rows_has_no_certificate(part, name, threat, params):
+    model = pooling(part)
+    given = Known(model).eval() if name == "by-construction" else model
+    with pytest.raises(NotCertifiable, match="other rows|all rows|moved"):
+        run_certificate(build_certificate(name, **params), given, tiny(), threat)
+
+
+def test_what_pools_reaches_anywhere_so_that_nothing_is_said_of_all_together():
+    threat = Modification(edges=1, allow=("drop",))
+    certificate = build_certificate("sparse-smoothing", samples=20)
+    assert run_certificate(certificate, pooling(PARTS[0]), tiny(), threat).collective is None
+    assert run_certificate(certificate, pooling(PARTS[3]), tiny(), threat).collective is not None
+
+
+@pytest.mark.parametrize("name", list(entries("model")))
+def test_no_model_reaches_further_than_its_certificates_say(name):
+    """A path of sixteen nodes, of which the first changes: its features, its edge, or a node injected before it."""
+    model = build(settings_of(name, "synth-tiny"), 4, 3, torch.Generator().manual_seed(1)).eval()
+    try:
+        far, hops = reach_of(model), messages_of(model)
+    except NotCertifiable as error:
+        assert "stages" in str(error) or "low-rank" in str(error)
+        return
+    n = 16
+    adj, _ = adjacency_from_edges(torch.stack([torch.arange(n - 1), torch.arange(1, n)]), n)
+    for seed in range(4):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(n, 4, generator=generator) * (1 + 3 * (seed % 2))
+        other = x.clone()
+        other[0] = 10 * torch.randn(4, generator=generator)
+        graph, strange = Graph(adj, x), 10 * torch.randn(1, 4, generator=generator)
+        dropped = graph.apply(GraphEdit(n, EMPTY, torch.tensor([[0], [1]])))
+        lonely = graph.apply(GraphEdit(n, EMPTY, EMPTY, torch.zeros(1, 4)))
+        joined = graph.apply(GraphEdit(n, torch.tensor([[0], [n]]), EMPTY, strange))
+        for before, after, most in (
+            (graph, Graph(adj, other), hops),
+            (graph, dropped, far),
+            (lonely, joined, far - 1),  # the first node of the path is one hop from the injected one
+        ):
+            old, new = predict(model, before)[:n], predict(model, after)[:n]
+            moved = ((old - new).abs() > 1e-5 * old.abs().amax(1, keepdim=True)).any(1).nonzero()
+            assert not len(moved) or int(moved.max()) <= max(most, 0)
+
+
+@pytest.mark.parametrize("name", list(entries("model")))
+def test_what_an_injected_node_sends_reaches_one_group_of_senders(name):
+    model = build(settings_of(name, "synth-tiny"), 4, 3, torch.Generator().manual_seed(1)).eval()
+    try:
+        vote = HashVote(model, 5, "senders").eval()
+        check_along_edges(model)
+    except (DataError, NotCertifiable):
+        return
+    n = 10
+    pairs = torch.combinations(torch.arange(n)).T
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        adj, _ = adjacency_from_edges(pairs[:, torch.rand(pairs.shape[1], generator=generator) < 0.3], n)
+        graph = Graph(adj, torch.randn(n, 4, generator=generator))
+        ends = torch.randperm(n, generator=generator)[: 1 + seed % 5]
+        x = torch.randn(1, 4, generator=generator) * 10.0 ** (seed % 4)
+        joined = graph.apply(GraphEdit(n, torch.stack([ends, torch.full_like(ends, n)]), EMPTY, x))
+        lonely = graph.apply(GraphEdit(n, EMPTY, EMPTY, torch.zeros(1, 4)))
+        view = EvaluationView.of(torch.arange(0), n + 1, seed)
+        hit = int(mixed(view.keys.numpy().astype(np.uint64))[n] % np.uint64(5))
+        vote.observe(view)
+        with torch.no_grad():
+            before, after = (list(vote.group_logits(each.x, vote.prepare(each.adj))) for each in (lonely, joined))
+        for group, (old, new) in enumerate(zip(before, after, strict=True)):
+            if group != hit:
+                assert torch.allclose(old[:n], new[:n], rtol=1e-4, atol=1e-5 * float(old.abs().max()))
+
+
+# features of every size, and graphs of every shape
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e30, 3e38, float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["gcn+known", "gat+known", "graphsage+bounded", "gcn+hash-vote"])
+def test_features_of_any_size_leave_what_is_certified(name, value):
+    params = {"divide": "senders", "groups": 9} if "vote" in name else {"influence": 3.0} if "bounded" in name else {}
+    model, own = trained(name, **params), tiny()
+    found = grb.certify(model, own, threat=injection(2, 40))
+    ids, n = own.test_ids("full"), own.num_nodes
+    add = torch.stack([ids[:40].repeat(2), n + torch.arange(2).repeat_interleave(40)])
+    edit = GraphEdit(n, add, EMPTY, torch.zeros(2, own.num_features))
+    graph = own.graph.apply(edit)
+    graph.x[n:] = value  # what an edit may not hold
+    graph.x[n + 1, ::2] *= -1
+    view = EvaluationView.of(torch.cat([own.index_train, own.index_val]), graph.n)
+    right = (predict(model, graph, view)[ids].argmax(1) == own.labels[ids]).numpy()
+    safe = found.correct & (found.budgets >= 2)
+    assert safe.any() and right[safe].all()
+
+
+@pytest.mark.parametrize("name", ["gcn+known", "graphsage+bounded", "gcn+hash-vote", "gcn+smooth"])
+def test_graphs_of_isolated_nodes_are_certified(name):
+    params = {"divide": "senders"} if "vote" in name else {"p_drop": 0.9, "p_node": 0.8} if "smooth" in name else {}
+    own = tiny()
+    split = {"train": own.index_train, "val": own.index_val, "test": own.test_ids("full")}
+    empty = own.adj * 0
+    empty.eliminate_zeros()
+    lonely = Dataset.from_arrays(empty, own.graph.x, own.labels, split=split, name="lonely")
+    model = grb.train(name, lonely, epochs=5, hidden_features=[8], **params)
+    more = {"samples": 50} if "smooth" in name else {}
+    found = grb.certify(model, lonely, threat=injection(), **more)
+    assert found.clean_accuracy >= found.certified_accuracy >= found.accuracy_at(3)
+
+
+@settings(max_examples=40)
+@given(seeds)
+def test_certificates_follow_renumbered_nodes(seed):
+    """Nodes in another order, with their keys: the same budgets, except where two ways of summation disagree."""
+    own, generator = tiny(), torch.Generator().manual_seed(seed)
+    order = torch.randperm(own.num_nodes, generator=generator)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+    split = {
+        "train": place[own.index_train].sort().values,
+        "val": place[own.index_val].sort().values,
+        "test": place[own.test_ids("full")].sort().values,
+    }
+    graph = own.graph.subgraph(order)
+    moved = Dataset.from_arrays(graph.adj, graph.x, own.labels[order], split=split, name="moved")
+    model = trained("graphsage+bounded", influence=3.0)
+    first, second = (grb.certify(model, each, threat=injection()) for each in (own, moved))
+    back = torch.argsort(order[moved.test_ids("full")])
+    ids = own.test_ids("full").argsort()
+    assert (first.budgets[ids.numpy()] == second.budgets[back.numpy()]).mean() > 0.98
