@@ -96,7 +96,9 @@ def test_an_export_holds_what_the_model_says_and_is_made_again_by_its_code(datas
 def test_what_its_code_does_not_give_back_is_not_exported(dataset: Dataset, code: Any, tmp_path: Path) -> None:
     sizes = {"d": dataset.num_features, "classes": dataset.num_classes}
     module, file = code.make(**sizes), tmp_path / "x.safetensors"
-    with pytest.raises(DataError, match="nets_for_boards:scaled does not make this model again: .*logits differ by up to"):
+    with pytest.raises(
+        DataError, match="nets_for_boards:scaled does not make this model again: .*logits differ by up to"
+    ):
         grb.export_model(module, file, dataset, module="nets_for_boards:scaled", params=sizes)
     with pytest.raises(DataError, match="does not make this model again: .*does not take"):
         grb.export_model(module, file, dataset, module="nets_for_boards:make", params={"width": 3})

@@ -36,7 +36,7 @@ from grb.evaluator.score_checks import Flag
 from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
-from grb.names import ModelName
+from grb.names import ModelName, is_import_path
 from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
 from grb.pipeline.gate import check_edit, check_job, check_model_params, snapshot
@@ -187,10 +187,10 @@ class Worker:
         return result, {"weights": self.store.take(lambda path: save_model(model, path, **how, **meta), ".safetensors")}
 
     def _given(self, job: Job, dataset: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A model that was trained outside: made by the code that the recipe names, compared with what it said at its export."""
-        if not ModelName.parse(job.spec.name).has_import_path:  # no plan has it: a file is read because its code is trusted
-            raise DataError(f"'{job.spec.name}' has weights of a file, which are for package.module:function alone")
+        """A model trained outside: made by the code that the recipe names, compared with what it said when it was exported."""
         name = ModelName.parse(job.spec.name).base
+        if not is_import_path(name):  # no plan has it: a file is read because its code is trusted
+            raise DataError(f"'{name}' has weights of a file, which are for package.module:function alone")
         with snapshot(str(job.spec.params["weights"])) as taken:
             if taken.sha256 != job.extra["sha256"]:
                 raise IntegrityError(f"{job.spec.params['weights']} has changed since it was planned; plan again")
