@@ -13,6 +13,7 @@ from grb.attack.auto.ensemble import GraphAutoAttack, members
 from grb.attack.auto.member import Member
 from grb.attack.base import Attack, AttackContext, Knowledge, run_attack
 from grb.attack.build import build_attack
+from grb.attack.modification.prbcd import PRBCD
 from grb.attack.modification.random_search import RandomSearch
 from grb.auditing.bridges import Bridges
 from grb.auditing.curve import value_of
@@ -32,8 +33,11 @@ RANDOM_SEARCH = Member("random-search", lambda level: RandomSearch(steps=(200, 1
 # members of the ensemble that quick audits run as probes: gradients, and where graphs are small also exact outcomes
 PROBES = {
     "small": ("classes-real", "classes-noise-apgd", "fga-masked", "local-search-mixed", "random-search"),
-    "large": ("classes-real", "pr-bcd"),
+    "large": ("classes-real",),
 }
+# on large graphs every look at millions of pairs, and every exact outcome, is a pass over the whole graph
+LARGE_PR_BCD = PRBCD(steps=10, search_space_size=200_000, refinements=4, pool=2**19)
+LARGE_BRIDGES = Bridges(candidates=8, rounds=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,11 @@ def candidates(scenario: str, effort: str, context: AttackContext, *, black_box:
         free = [(each.name, each.build(level)) for each in named if each.gradient_free]
         return [*free, *bridges, ("random", random)]
     if effort == "quick":
-        wanted = PROBES["large" if context.graph.n > LARGE else "small"]
+        large = context.graph.n > LARGE
+        wanted = PROBES["large" if large else "small"]
         chosen = [(each.name, each.build(0)) for each in named if each.name in wanted]
+        if large and scenario == "modification":
+            chosen, bridges = [("pr-bcd", LARGE_PR_BCD)], [("bridges", LARGE_BRIDGES)]
         return [*chosen, *bridges, ("random", random)]
     found: list[tuple[str, Attack]] = [("auto", GraphAutoAttack()), *bridges, ("random", random)]
     if effort == "thorough":

@@ -11,7 +11,7 @@ import torch
 from grb.attack.base import AttackContext, accepts_paper_names
 from grb.attack.losses import Loss, masked_cross_entropy
 from grb.attack.modification.base import Limits, SearchState, finished
-from grb.attack.modification.relaxation import Search
+from grb.attack.modification.relaxation import POOL, Search
 from grb.attack.modification.scores import ByGradient, victim_of
 from grb.attack.modification.selectors import RandomBlocks
 from grb.attack.setting_checks import check_rounding
@@ -69,6 +69,7 @@ class PRBCD(_Blocks):
         max_final_samples: Roundings at the end, the heaviest pairs among them.
         refinements: Exchanges of whole flips by gradients after the rounding
             (:func:`~grb.attack.modification.relaxation.refined`); 0 for none, as in the paper.
+        pool: Absent pairs whose gradients every exchange looks at.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if None.
         everywhere: Look at all pairs, not only at those with an end among the targets.
 
@@ -85,6 +86,7 @@ class PRBCD(_Blocks):
     lr_factor: float = 1000.0
     max_final_samples: int = 20
     refinements: int = 16
+    pool: int = POOL
     loss: Loss | None = masked_cross_entropy
     version = 2
 
@@ -96,6 +98,8 @@ class PRBCD(_Blocks):
                 "number are needed"
             )
         check_rounding(self.max_final_samples, self.refinements)
+        if self.pool < 1:
+            raise DataError(f"pool is {self.pool}, but at least one pair must be looked at")
 
     @classmethod
     def paper(cls, **changes: Any) -> PRBCD:
@@ -127,6 +131,7 @@ class PRBCD(_Blocks):
             self.max_final_samples,
             generator,
             self.refinements,
+            self.pool,
         )
         return search()
 

@@ -141,6 +141,7 @@ class Search:
         samples: Roundings that are tried at the end.
         generator: The only source of randomness.
         refinements: Exchanges of whole flips after that, see :func:`refined`.
+        pool: Absent pairs that each of these looks at.
     """
 
     context: AttackContext
@@ -153,6 +154,7 @@ class Search:
     samples: int
     generator: torch.Generator
     refinements: int = 0
+    pool: int = POOL
 
     def __call__(self) -> GraphEdit:
         """Run the search and round its weights to an edit."""
@@ -174,7 +176,9 @@ class Search:
         if self.refinements:
             return finished(
                 self.context,
-                refined(self.context, self.victim, best.state or self.state, self.refinements, self.generator),
+                refined(
+                    self.context, self.victim, best.state or self.state, self.refinements, self.generator, self.pool
+                ),
             )
         return finished(self.context, best.state or self.state)
 
@@ -260,7 +264,12 @@ class Search:
 
 
 def refined(
-    context: AttackContext, victim: Victim, state: SearchState, rounds: int, generator: torch.Generator
+    context: AttackContext,
+    victim: Victim,
+    state: SearchState,
+    rounds: int,
+    generator: torch.Generator,
+    pool: int = POOL,
 ) -> SearchState:
     r"""Exchange whole flips by their gradients: weights between 0 and 1 are worth less once they are rounded.
 
@@ -274,11 +283,12 @@ def refined(
         state: The flips so far.
         rounds: How many.
         generator: The only source of randomness.
+        pool: Absent pairs that a round looks at; fewer where gradients have no closed form.
     """
     loss, kept = victim.judge(state.adj)
     share = REFINED
     for _ in range(rounds):
-        tried = _exchanged(victim, state, share, generator)
+        tried = _exchanged(victim, state, share, generator, pool)
         new_loss, new_kept = victim.judge(tried.adj)
         if (new_kept, -new_loss) < (kept, -loss):
             state, loss, kept = tried, new_loss, new_kept
@@ -288,7 +298,7 @@ def refined(
     return state
 
 
-def _exchanged(victim: Victim, state: SearchState, share: float, generator: torch.Generator) -> SearchState:
+def _exchanged(victim: Victim, state: SearchState, share: float, generator: torch.Generator, pool: int) -> SearchState:
     pairs = state.pairs
     count = pairs.shape[1]
     if count:
@@ -303,8 +313,8 @@ def _exchanged(victim: Victim, state: SearchState, share: float, generator: torc
     while state.left > 0:
         wanted = max(1, math.ceil(state.left / 2))
         scores = GradientScores(victim.gradient(state.adj), state.clean)
-        pool = POOL if victim.closed_form else AUTOGRAD_POOL
-        listed = ranked(state, scores, 64 * wanted if wanted > 1 else 1, pool, 0.0, salt, generator)
+        looked_at = pool if victim.closed_form else min(pool, AUTOGRAD_POOL)
+        listed = ranked(state, scores, 64 * wanted if wanted > 1 else 1, looked_at, 0.0, salt, generator)
         chosen = accept(state, listed.pairs, wanted, disjoint=True)
         if not chosen.shape[1]:
             break
