@@ -33,11 +33,16 @@ def fraud_graph(n: int, m: int, seed: int = 0) -> Dataset:
     return Dataset.from_arrays(adj + adj.T, x, y, split=parts, name="fraud")
 
 
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=500_000)
     parser.add_argument("--edges", type=int, default=3_000_000)
     parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--store", help="Directory of the steps: a run that was interrupted goes on there.")
     chosen = parser.parse_args()
     start, cpu = time.perf_counter(), time.process_time()
     dataset = fraud_graph(chosen.nodes, chosen.edges)
@@ -53,15 +58,15 @@ def main() -> None:
         effort="quick",
         surrogates=(),
         budgets={"injection": [10, 30, 100, 300, 1000], "modification": [30, 100, 300, 1000, 3000]},
-        on_progress=lambda line: print(f"# {time.process_time() - cpu:.0f} {line}", flush=True),
+        store=chosen.store,
+        on_progress=lambda line: print(f"# {time.process_time() - cpu:.0f} s, {_peak():.0f} MB: {line}", flush=True),
     )
     done = time.process_time()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print("#", report.headline)
     print("nodes,edges,threads,make_cpu_s,train_cpu_s,audit_cpu_s,wall_s,peak_mb")
     print(
         f"{chosen.nodes},{dataset.num_edges},{torch.get_num_threads()},{made - cpu:.0f},{trained - made:.0f},"
-        f"{done - trained:.0f},{time.perf_counter() - start:.0f},{peak:.0f}"
+        f"{done - trained:.0f},{time.perf_counter() - start:.0f},{_peak():.0f}"
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grb.graph import Graph, GraphEdit
     from grb.model.adapters import wrap
     from grb.model.to_pyg import to_pyg
-    from grb.trainer import save_model
+    from grb.trainer import export_model, save_model
 
 __all__ = [
     "Dataset",
@@ -33,6 +33,7 @@ __all__ = [
     "audit",
     "certify",
     "evaluate",
+    "export_model",
     "load_dataset",
     "load_model",
     "perturb",
@@ -53,7 +54,7 @@ __getattr__, __dir__ = _lazy.attach(
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
         "audit": "grb.auditing",
         "perturb": "grb.perturb",
-        "save_model": "grb.trainer.checkpoint",
+        **dict.fromkeys(("export_model", "save_model"), "grb.trainer.checkpoint"),
         "to_pyg": "grb.model.to_pyg",
         "wrap": "grb.model.adapters",
     },

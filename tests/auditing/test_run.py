@@ -155,6 +155,9 @@ def test_a_function_is_attacked_by_queries_alone() -> None:
     assert report.values["model"]["black_box"] and "black-box" in report.values["threat_model"]["knowledge"]
     trials = [trial for each in report.values["scenarios"] for point in each["points"] for trial in point["trials"]]
     assert not any("error" in trial for trial in trials) and len(asked) > 10
+    counts = [trial["queries"] for trial in trials if trial["attack"] == "random-search"]
+    assert counts and all(0 < count <= 150 for count in counts)  # through an oracle, which counts
+    assert "up to 150 times" in report.values["threat_model"]["knowledge"]
     # the hub's edge is one of 1770 pairs, and searching by answers finds it
     assert report.values["scenarios"][1]["points"][-1]["value"] < 1
 
@@ -329,3 +332,68 @@ def test_certified_curves_lie_below_the_worst_case_where_the_model_has_one() -> 
         assert bound["budget"] == point["budget"] and bound["value"] == pytest.approx(point["value"])
     (plain,) = grb.audit(grb.train("gcn", dataset, epochs=5), dataset, **options).values["scenarios"]
     assert plain["certified"] is None
+
+
+def test_the_published_schema_is_one_and_holds_for_reports(report) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="validating against the schema needs jsonschema")
+    kind = jsonschema.Draft202012Validator
+    kind.check_schema(schema())
+    validator = kind(schema())
+    assert [error.message for error in validator.iter_errors(report.to_dict())] == []
+    assert list(validator.iter_errors({**report.to_dict(), "clean": []}))
+    assert list(validator.iter_errors({**report.to_dict(), "more": 1}))
+
+
+def test_cyclonedx_accepts_its_bill_of_materials(report) -> None:
+    """The library has no class for model cards yet, but knows the schema of the specification, which it checks strictly."""
+    pytest.importorskip("cyclonedx.validation.json", reason="checking a bill of materials needs cyclonedx-python-lib")
+    from cyclonedx.exception import MissingOptionalDependencyException
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    validator = JsonStrictValidator(SchemaVersion.V1_6)
+    try:
+        assert validator.validate_str(report.render("cyclonedx")) is None
+    except MissingOptionalDependencyException:
+        pytest.skip("checking a bill of materials needs cyclonedx-python-lib[json-validation]")
+    broken = json.loads(report.render("cyclonedx"))
+    broken["components"][0]["modelCard"]["quantitativeAnalysis"]["performanceMetrics"][0]["value"] = 1
+    assert validator.validate_str(json.dumps(broken)) is not None
+
+
+def test_sarif_keeps_the_rules_of_version_2_1_0(report) -> None:
+    """What the schema of OASIS asks for in the parts that are used; an unknown key would be refused there."""
+    sarif = json.loads(report.render("sarif"))
+    assert set(sarif) == {"$schema", "version", "runs"} and sarif["$schema"].startswith("https://")
+    (run,) = sarif["runs"]
+    assert set(run) == {"tool", "results"} and set(run["tool"]) == {"driver"}
+    driver = run["tool"]["driver"]
+    assert set(driver) == {"name", "version", "informationUri", "rules"}
+    assert driver["informationUri"].startswith("https://")
+    named = [rule["id"] for rule in driver["rules"]]
+    assert len(set(named)) == len(named)
+    assert all(set(rule) == {"id", "shortDescription"} and rule["shortDescription"]["text"] for rule in driver["rules"])
+    for result in run["results"]:
+        assert set(result) == {"ruleId", "level", "message", "locations"}
+        assert result["level"] in ("none", "note", "warning", "error") and result["message"]["text"]
+        (location,) = result["locations"]
+        (logical,) = location["logicalLocations"]
+        assert set(logical) == {"name", "kind"} and isinstance(logical["name"], str)
+
+
+def test_black_boxes_are_asked_no_more_than_allowed() -> None:
+    dataset = hubs()
+
+    def box(x: np.ndarray, edge_index: np.ndarray) -> np.ndarray:
+        return TwoHops()(torch.from_numpy(x), torch.from_numpy(edge_index)).numpy()
+
+    options = {**QUICK, "scenarios": ["injection"], "budgets": {"injection": [1]}, "below": 0.01, "metrics": "accuracy"}
+    report = grb.audit(box, dataset, queries=7, **options)
+    trials = report.values["scenarios"][0]["points"][1]["trials"]
+    assert [trial["queries"] for trial in trials if "queries" in trial] == [7]
+    assert report.values["settings"]["queries"] == 7
+    conforms(report.to_dict(), schema())
+    with pytest.raises(DataError, match="queries is for black boxes"):
+        grb.audit(TwoHops(), dataset, queries=7, **options)
+    with pytest.raises(DataError, match="at least 1"):
+        grb.audit(box, dataset, queries=0, **options)

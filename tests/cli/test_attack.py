@@ -425,3 +425,33 @@ def test_steps_that_exceed_those_expected_have_no_share_and_no_time_left(monkeyp
         progress.step(attack.Step(0.5, 0.75))
         progress.step(attack.Step(0.5, 0.75))
     assert stream.getvalue().splitlines()[-1] == "own full seed 0: step 2  loss 0.500  kept 75.00"
+
+
+def test_chosen_targets_are_attacked_and_the_others_are_told_beside_them(grb, grb_json, tmp_path):
+    import grb as library
+
+    dataset = library.load_dataset("synth-tiny")
+    model = library.train("gcn", dataset, epochs=20)
+    file = library.save_model(model, tmp_path / "gcn.safetensors", dataset="synth-tiny")
+    ids = dataset.with_targets("class=1").index_test
+    words = ("attack", "fgsm", "--model", file, "--targets", "class=1", "--limit", "nodes=4", "--param", "iterations=5")
+    found = grb_json(*words, "-o", tmp_path / "edit.npz")
+    assert found["targets"] == len(ids) and found["others"] == len(dataset.index_test) - len(ids)
+    (run,) = found["runs"]
+    edit = library.GraphEdit.load(tmp_path / "edit.npz")
+    own = library.evaluate(model, dataset, edit, targets=ids)
+    assert run["victims"][0]["attacked"] == dict(own) and run["budget"]["nodes"] <= 4
+    assert run["victims"][0]["clean"]["targets"] == library.evaluate(model, dataset, targets=ids)["targets"]
+    ends = edit.add[edit.add < dataset.num_nodes]
+    assert torch.isin(ends, ids).all()
+    (tmp_path / "ids.txt").write_text("\n".join(map(str, ids.tolist())), encoding="utf-8")
+    listed = grb(*[tmp_path / "ids.txt" if word == "class=1" else word for word in words])
+    assert listed.exit_code == 0 and f"{len(ids)} targets of" in listed.stdout
+    for wrong, said in (
+        (("--targets", "class=9"), "no class '9'"),
+        (("--targets", "class=1", "--difficulty", "easy"), "--targets chooses the nodes"),
+        (("--targets", "class=1", "--store", tmp_path / "s"), "--store does not go with --targets"),
+    ):
+        refused = grb("attack", "fgsm", "--model", file, *wrong)
+        assert refused.exit_code == 2 and said in refused.stderr, refused.stderr
+        assert len(refused.stderr.strip().splitlines()) == 1

@@ -124,3 +124,53 @@ def test_a_submission_that_no_board_fits_is_refused_and_not_kept(grb, place, tmp
     assert "grb run RECIPE" in done.stderr and not list(Store(place).submitted())
     done = grb("submit", nothing, "--card", card, "--store", place, "--recipe", "synth-cora-modification")
     assert done.exit_code == 2 and "does not fit recipe 'synth-cora-modification'" in refusal(done)
+
+
+def test_a_module_of_ones_own_is_submitted_with_trust_alone(grb, tmp_path, monkeypatch):
+    """Exported in a script, sent with a card that names its code, scored beside the card; a recipe takes the file as well."""
+    import sys
+
+    import torch
+
+    import grb as library
+
+    (tmp_path / "my_submitted_net.py").write_text(
+        "import torch\n\n\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, d, classes):\n"
+        "        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(d, classes)\n\n"
+        "    def forward(self, x, adj):\n"
+        "        return self.layer(x + adj @ x)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    import my_submitted_net
+
+    dataset = library.load_dataset("synth-tiny")
+    sizes = {"d": dataset.num_features, "classes": dataset.num_classes}
+    torch.manual_seed(0)
+    file = tmp_path / "net.safetensors"
+    library.export_model(my_submitted_net.Net(**sizes), file, dataset, module="my_submitted_net:Net", params=sizes)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+    (tmp_path / "net.yaml").write_text(
+        "name: my net\nkind: defense\ndataset: synth-tiny\nmodule: my_submitted_net:Net\n", encoding="utf-8"
+    )
+    (tmp_path / "bare.yaml").write_text(
+        "dataset: synth-tiny\nattacks: [rnd]\nmodes: [full]\nrepeats: 1\ntraining: {epochs: 1}\n"
+        "defenses: [{module: 'my_submitted_net:Net', weights: net.safetensors}]\n",
+        encoding="utf-8",
+    )
+    store = ("--store", tmp_path / "store")
+    done = grb("run", tmp_path / "bare.yaml", *store, "--workers", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "my_submitted_net:Net" in done.stdout
+    refused = grb("submit", file, "--check")
+    assert refused.exit_code == 3 and "--trust-code" in refused.stderr
+    checked = grb("submit", file, "--check", "--trust-code")
+    assert checked.exit_code == 0, checked.stderr
+    done = grb("submit", file, *store, "--trust-code", "--workers", "1")
+    assert done.exit_code == 0, done.stderr
+    assert "my net (submitted)" in done.stdout
+    again = grb("run", tmp_path / "bare.yaml", *store, "--workers", "1")
+    assert again.exit_code == 0 and "my net (submitted) is left out" in again.stderr

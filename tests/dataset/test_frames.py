@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from grb.dataset import Dataset
+from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError, MissingExtra
 
 pandas = pytest.importorskip("pandas")
@@ -64,15 +66,51 @@ def test_what_is_wrong_is_said_with_the_next_step(change, words: str) -> None:
         Dataset.from_pandas(*change(nodes.drop(columns="opened"), edges))
 
 
-def test_parquet_says_what_it_needs(tmp_path) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        with pytest.raises(MissingExtra, match="parquet"):
-            Dataset.from_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet")
-        return
+def test_parquet_says_what_it_needs(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"pyarrow.*\[parquet\]"):
+        Dataset.from_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet")
+
+
+@pytest.fixture
+def parquet():
+    return pytest.importorskip("pyarrow", reason="Parquet files need pyarrow: the extra parquet")
+
+
+def test_parquet_files_equal_their_frames(tmp_path, parquet) -> None:
     nodes, edges = frames()
     nodes.to_parquet(tmp_path / "nodes.parquet")
     edges.to_parquet(tmp_path / "edges.parquet")
-    made = Dataset.from_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", columns={"time": "opened"})
-    assert made.fingerprint() == Dataset.from_pandas(nodes, edges, columns={"time": "opened"}).fingerprint()
+    columns = {"time": "opened"}
+    made = Dataset.from_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", columns=columns)
+    assert made.fingerprint() == Dataset.from_pandas(nodes, edges, columns=columns).fingerprint()
+    assert made.names.of_nodes([0, 1]) == ["a0", "a1"]
+    assert Dataset.from_csv(tmp_path, columns=columns).fingerprint() == made.fingerprint()
+    nodes.drop(columns="opened").to_parquet(tmp_path / "nodes.parquet")
+    assert load_dataset(str(tmp_path) + "/").num_nodes == 20  # a folder of them is a dataset by its path
+    with pytest.raises(DataError, match="dangling is about text files"):
+        Dataset.from_csv(tmp_path, dangling="drop")
+
+
+def test_parquet_types_that_numpy_lacks_are_read_or_refused_in_a_sentence(tmp_path, parquet) -> None:
+    """Categories, whole numbers with gaps, arrow's own strings, decimals."""
+    nodes, edges = frames()
+    nodes = nodes.drop(columns="opened").assign(country=nodes.country.astype("category"))
+    plain = Dataset.from_pandas(nodes, edges)
+
+    def read(changed, **options):
+        changed.to_parquet(tmp_path / "nodes.parquet")
+        edges.to_parquet(tmp_path / "edges.parquet")
+        return Dataset.from_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet", **options)
+
+    assert read(nodes).fingerprint() == plain.fingerprint()
+    assert read(nodes.convert_dtypes()).fingerprint() == plain.fingerprint()
+    gaps = nodes.assign(balance=pandas.array([None, *range(19)], dtype="Int64"))
+    with pytest.raises(DataError, match="zero or mean would go on"):
+        read(gaps)
+    assert read(gaps, missing="mean").features[0, 0] == 9.0
+    (tmp_path / "nodes.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(DataError, match="is no Parquet file"):
+        Dataset.from_parquet(tmp_path / "nodes.parquet", tmp_path / "edges.parquet")
+    with pytest.raises(DataError, match="does not exist; a Parquet file"):
+        Dataset.from_parquet(tmp_path / "none.parquet", tmp_path / "edges.parquet")

@@ -12,7 +12,7 @@ from torch import nn
 
 import grb
 from grb.dataset import Dataset
-from grb.evaluator.baseline import check_majority, majority
+from grb.evaluator.baseline import check_constant, check_majority, majority
 from grb.evaluator.scoring import prediction_of
 
 
@@ -61,3 +61,33 @@ def test_the_flag_is_about_telling_classes_apart() -> None:
     assert flags(1 - y) == []  # wrong everywhere is bad, but it is not the baseline
     assert majority(torch.tensor([2, 2, 1])) == (2, pytest.approx(2 / 3))
     assert majority(torch.tensor([-1])) == (0, 0.0)
+
+
+def test_a_constant_model_whose_targets_have_one_class_is_named() -> None:
+    """Right about all of them, before and after every attack."""
+    dataset = fraud()
+    honest = dataset.with_targets("class=0")
+    zeros = torch.zeros_like(dataset.labels)
+
+    def flags(said: torch.Tensor) -> list[str]:
+        logits = nn.functional.one_hot(said, 2).float()
+        return [flag.name for flag in check_majority(prediction_of(logits, honest), honest, honest.index_test)]
+
+    assert flags(zeros) == ["constant"]
+    assert flags(dataset.labels) == []
+    report = grb.audit(
+        Always(dataset.labels, 0.0),
+        dataset,
+        metrics="accuracy",
+        targets="class=0",
+        scenarios=["modification"],
+        effort="quick",
+        corrupt=False,
+        surrogates=(),
+        budgets={"modification": [1]},
+    )
+    assert report.values["clean"]["values"]["accuracy"] == 1.0
+    assert {flag["name"] for flag in report.values["flags"]} >= {"majority-class"}
+    even = Dataset.from_arrays(eye_array(40, k=1), np.ones((40, 1)), np.arange(40) % 2, name="even")
+    same = prediction_of(nn.functional.one_hot(torch.ones(40, dtype=torch.int64), 2).float(), even)
+    assert [flag.name for flag in check_constant(same, even)] == ["constant"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -228,7 +231,7 @@ def test_transposed_pattern_leads_back() -> None:
     pattern = random_pattern(6, 4, 0.4, seed=2)
     flipped, order = pattern.transposed
     again, back = flipped.transposed
-    assert again is pattern
+    assert torch.equal(again.indptr, pattern.indptr) and torch.equal(again.indices, pattern.indices)
     assert torch.equal(order[back], torch.arange(pattern.entries))
     torch.testing.assert_close(dense_of(flipped, None), dense_of(pattern, None).T)
 
@@ -364,3 +367,18 @@ def test_adjoint_identity() -> None:
     x = torch.randn(200, 4, dtype=torch.float64, generator=generator)
     z = torch.randn(300, 4, dtype=torch.float64, generator=generator)
     assert float(((op @ x) * z).sum()) == pytest.approx(float((x * (op.T @ z)).sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_operators_leave_memory_with_their_last_name(symmetric: bool) -> None:
+    """One that held itself would stay until all garbage is looked for: gigabytes in an attack on a large graph."""
+    pattern = Pattern(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), 2, symmetric=symmetric)
+    op = CSR(pattern, torch.ones(2), symmetric)
+    assert torch.equal((op.T @ torch.eye(2)), (op.T.T @ torch.eye(2)).T)
+    left = [weakref.ref(each) for each in (pattern, op, op.T, pattern.transposed[0])]
+    gc.disable()
+    try:
+        del pattern, op
+        assert [each() for each in left] == [None] * 4
+    finally:
+        gc.enable()

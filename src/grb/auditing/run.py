@@ -10,7 +10,7 @@ import torch
 
 from grb._version import __version__
 from grb.auditing import baselines, corruptions, curve, findings
-from grb.auditing.attacks import check_effort
+from grb.auditing.attacks import QUERIES, check_effort
 from grb.auditing.cache import Cache
 from grb.auditing.report import KIND, AuditReport
 from grb.auditing.scenario import attack_scenario
@@ -20,7 +20,7 @@ from grb.auditing.victim import as_victim
 from grb.dataset import Dataset
 from grb.dataset.targets import Targets
 from grb.errors import DataError, GRBError, UnknownName
-from grb.evaluator.baseline import check_majority, majority
+from grb.evaluator.baseline import check_constant, check_majority, majority
 from grb.evaluator.sanity_checks import check_model
 from grb.evaluator.score_checks import check_scores
 from grb.evaluator.scoring import Metrics, prediction_of
@@ -46,6 +46,7 @@ def audit(
     effort: str = "standard",
     surrogates: Sequence[str] = ("gcn",),
     corrupt: bool = True,
+    queries: int | None = None,
     seed: int = 0,
     name: str | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -69,6 +70,7 @@ def audit(
         effort: ``quick`` (a few cheap attacks), ``standard`` (the standard ensemble) or ``thorough``.
         surrogates: Models that transfers start from; they are trained here.
         corrupt: Whether to try the corruptions.
+        queries: How often an attack on a black box may ask it, for every budget; 150, 1000 or 4000 by effort if not given.
         seed: Random seed of everything.
         name: Name of the model in the report.
         store: Directory in which steps are kept: an audit that was interrupted goes on where it stopped.
@@ -87,6 +89,12 @@ def audit(
     whole, scored = dataset, dataset
     if targets is None and leading.label is not None and leading.name.startswith("recall:"):
         # precision and accuracy of these nodes alone would say nothing, so that all test nodes are scored
+        counted = dataset.labels[dataset.index_test] == leading.label
+        if not bool(counted.any()):
+            named = dataset.names.of_class(leading.label)
+            raise DataError(
+                f"metric '{leading.name}' counts class '{named}', which no test node of '{dataset.name}' has; choose another"
+            )
         dataset = dataset.with_targets(dataset.labels == leading.label)
         said = f"the test nodes of class '{dataset.names.of_class(leading.label)}', which {leading.name} counts"
     elif targets is not None:
@@ -97,7 +105,8 @@ def audit(
         said = "the test nodes"
     say("clean metrics and baselines")
     victim = as_victim(model, dataset, name)
-    run = Steps(victim, dataset, whole, scored, leading, chosen, effort, seed, Cache(store), say)
+    asks = _queries(queries, effort, black_box=victim.black_box)
+    run = Steps(victim, dataset, whole, scored, leading, chosen, effort, seed, Cache(store), say, asks)
     clean = _clean(run)
     threshold = _threshold(below, clean["values"][leading.name], leading)
     made = [
@@ -115,7 +124,7 @@ def audit(
         "dataset": _about(dataset, whole),
         "metric": {"name": leading.name, "description": leading.description, "below": threshold},
         "metrics": list(chosen),
-        "threat_model": threat_model([each["limits"] for each in made], said, black_box=victim.black_box),
+        "threat_model": threat_model([each["limits"] for each in made], said, queries=asks),
         "clean": clean,
         "scenarios": [{key: value for key, value in each.items() if key not in ("limits", "logits")} for each in made],
         "worst_case": worst,
@@ -125,7 +134,13 @@ def audit(
         "notes": list(victim.notes),
         "not_tested": [*NOT_TESTED, *_left_out(made, rows, corrupt=corrupt)],
         "headline": _headline(run, clean, made, worst),
-        "settings": {"effort": effort, "seed": seed, "scenarios": list(scenarios), "surrogates": list(surrogates)},
+        "settings": {
+            "effort": effort,
+            "seed": seed,
+            "scenarios": list(scenarios),
+            "surrogates": list(surrogates),
+            "queries": asks,
+        },
     }
     return AuditReport.from_dict(jsonable(values))
 
@@ -165,6 +180,18 @@ def _check(
             raise DataError(f"the threat of {scenario} is a {type(threat).__name__}; give the one of that scenario")
     if below is not None and not 0 < below <= 1:
         raise DataError(f"below is {below}, but a number above 0 and up to 1 is needed")
+
+
+def _queries(given: int | None, effort: str, *, black_box: bool) -> int | None:
+    """How often an attack may ask; None for a model whose gradients are known."""
+    if given is not None and (type(given) is not int or given < 1):
+        raise DataError(f"queries is {given!r}, but a whole number of at least 1 is needed")
+    if given is not None and not black_box:
+        raise DataError(
+            "queries is for black boxes, but this model is a module that gives gradients; leave it out, or give a function of "
+            "(x, edge_index) that asks it"
+        )
+    return None if not black_box else given or QUERIES[effort]
 
 
 def _metrics(dataset: Dataset, given: Metrics | None) -> dict[str, Metric]:
@@ -274,7 +301,8 @@ def _about(dataset: Dataset, whole: Dataset) -> dict[str, Any]:
 def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Signs that the numbers say less than they seem to."""
     whole = run.whole
-    flags = list(check_majority(prediction_of(run.victim.clean, whole), whole, whole.index_test, whole.mode))
+    said = prediction_of(run.victim.clean, whole)
+    flags = check_majority(said, whole, whole.index_test, whole.mode) or check_constant(said, whole)
     if not run.victim.black_box:
         try:
             flags += check_model(run.victim.model, run.dataset, seed=run.seed)
@@ -312,7 +340,5 @@ def _headline(run: Steps, clean: Mapping[str, Any], made: Sequence[Mapping[str, 
     parts = "; ".join(each["sentence"] for each in made)
     majority_value = clean["baselines"]["majority"].get(name)
     base = "" if majority_value is None else f" (always the largest class: {majority_value:.2f})"
-    return (
-        f"{name} of {run.victim.name} falls from {before:.2f}{base} to {after:.2f} in the worst case found. "
-        f"{parts[:1].upper()}{parts[1:]}."
-    )
+    change = f"falls from {before:.2f}{base} to {after:.2f}" if after < before else f"stays at {before:.2f}{base}"
+    return f"{name} of {run.victim.name} {change} in the worst case found. {parts[:1].upper()}{parts[1:]}."

@@ -120,13 +120,21 @@ def _attacked(
     def make() -> tuple[Any, GraphEdit]:
         view = run.dataset.attacker_view()
         context = AttackContext(view, threat, run.victim.model, "white-box")
-        listed = attacks.candidates(scenario, run.effort, context, black_box=run.victim.black_box)
+        listed = attacks.candidates(scenario, run.effort, context, black_box=run.victim.black_box, queries=run.queries)
         best = attacks.strongest(
-            listed, run.dataset, run.victim.model, threat, run.metric, seed=run.seed, pool=list(pool.values())
+            listed,
+            run.dataset,
+            run.victim.model,
+            threat,
+            run.metric,
+            seed=run.seed,
+            pool=list(pool.values()),
+            queries=run.queries,
         )
         return {"value": best.value, "attack": best.attack, "trials": list(best.trials)}, best.edit
 
-    parts = run.key(step="attack", scenario=scenario, threat=jsonable(threat.to_dict()), pool=list(pool))
+    asked = {} if run.queries is None else {"queries": run.queries}
+    parts = run.key(step="attack", scenario=scenario, threat=jsonable(threat.to_dict()), pool=list(pool), **asked)
     value, edit = run.cache.step(parts, make)
     assert edit is not None
     # a kept edit comes from a file: it is counted once more

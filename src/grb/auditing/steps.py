@@ -36,6 +36,7 @@ class Steps:
     seed: int
     cache: Cache
     say: Callable[[str], None]
+    queries: int | None = None
 
     def key(self, **parts: Any) -> dict[str, Any]:
         """All that a step depends on."""

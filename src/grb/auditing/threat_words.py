@@ -20,7 +20,7 @@ NOT_TESTED = (
 )
 
 
-def threat_model(threats: Sequence[Threat], targets: str, *, black_box: bool) -> dict[str, Any]:
+def threat_model(threats: Sequence[Threat], targets: str, *, queries: int | None) -> dict[str, Any]:
     """Stage, goal, capability and knowledge of the attackers that an audit considers."""
     return {
         "source": "NIST AI 100-2",
@@ -28,8 +28,8 @@ def threat_model(threats: Sequence[Threat], targets: str, *, black_box: bool) ->
         "goal": f"integrity violation: {targets} get a wrong label; availability breakdown where most of them do",
         "capability": [_capability(threat) for threat in threats],
         "knowledge": (
-            "black-box: the attacker asks the model and sees its scores (query access)"
-            if black_box
+            f"black-box: the attacker asks the model up to {queries} times for every budget and sees its scores (query access)"
+            if queries is not None
             else "white-box: the attacker knows graph, model and weights; also gray-box transfers from a model of his own"
         ),
     }

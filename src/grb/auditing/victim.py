@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from grb.auditing.black_box import BlackBox, Program
 from grb.dataset import Dataset
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 from grb.evaluator.scoring import predict_checked
 from grb.model.adapters import Wrapped, wrap
 from grb.model.base import check_task
@@ -66,14 +66,35 @@ def as_victim(model: Any, dataset: Dataset, name: str | None = None) -> Victim:
     notes: list[str] = []
     chosen = _as_module(model, notes)
     check_task(chosen, dataset)
-    clean = predict_checked(chosen, dataset.graph, dataset).logits
+    clean = _answers(chosen, dataset, _title(model))
     if _are_probabilities(clean) and not getattr(chosen, "is_black_box", False):
         notes.append("the model gives probabilities: their logarithms are taken as logits, which attacks follow better")
         chosen = _LogOf(chosen)
-        clean = predict_checked(chosen, dataset.graph, dataset).logits
+        clean = _answers(chosen, dataset, _title(model))
     title = name or getattr(model, "title", None) or _title(model)
     black_box = bool(getattr(chosen, "is_black_box", False))
     return Victim(chosen, str(title), black_box, _fingerprint(chosen, clean), clean, tuple(notes))
+
+
+def _answers(model: nn.Module, dataset: Dataset, title: str) -> Tensor:
+    """Logits of every node on the clean graph; whatever the model's own code raises is a sentence."""
+    try:
+        clean = predict_checked(model, dataset.graph, dataset).logits
+    except GRBError:
+        raise
+    except Exception as error:  # code of others may raise anything
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise DataError(
+            f"the model '{title}' fails on '{dataset.name}' ({reason}); it must answer for {dataset.num_nodes} nodes with "
+            f"{dataset.num_features} features and their edges"
+        ) from error
+    missing = int(torch.isnan(clean[dataset.index_test]).any(1).sum())
+    if missing == len(dataset.index_test):
+        raise DataError(
+            f"the model '{title}' gives NaN for all {missing} targets of '{dataset.name}'; look at its weights, and at "
+            "features it was not made for"
+        )
+    return clean
 
 
 def _as_module(model: Any, notes: list[str]) -> nn.Module:
@@ -89,6 +110,10 @@ def _as_module(model: Any, notes: list[str]) -> nn.Module:
         raise DataError(
             f"model is the text '{model[:60]}', but a trained model is needed; grb.load_model reads a file, grb.train "
             "trains one"
+        )
+    if isinstance(model, type):
+        raise DataError(
+            f"{model.__name__} is a class, but a trained model is needed; make one with {model.__name__}(...)"
         )
     if callable(model):
         notes.append("the model only answers: it was attacked by queries, and met the corruptions")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.catalogue import resolve, spelling
-from grb.cli import attack_report, jobs, options, output
+from grb.cli import attack_report, attack_targets, jobs, options, output
 from grb.cli.eval import check_model, dataset_title, on_split, trained_on
 from grb.errors import DataError
 
@@ -100,6 +100,7 @@ def attack(
     params: options.Params = None,
     limits: Limits = None,
     labels: AimedLabels = "predicted",
+    targets: options.TargetNodes = None,
     seed: options.Seed = None,
     seeds: options.Seeds = None,
     written: Output = None,
@@ -123,10 +124,13 @@ def attack(
       grb attack tdgia --surrogate gcn --dataset grb-cora -o my-attack.npz
       grb attack rnd --dataset grb-cora -o random.npz
       grb attack random-search --model gcn.safetensors --limit queries=1000 --limit answers=labels
+      grb attack pgd --model gcn.safetensors --targets class=1 --limit nodes=5
     """
     from grb.dataset import load_dataset
 
     options.check_counts(threads=threads)
+    if targets is not None:
+        attack_targets.check(difficulty, figures, store)
     listed, changes, allowed = (
         options.chosen_seeds(seed, seeds),
         options.settings_of(params, "--param"),
@@ -151,11 +155,21 @@ def attack(
     if labels == "true" and loaded.labels.dim() != 1:
         raise DataError(f"--labels is true, but nodes of '{loaded.name}' have several labels; leave it out")
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
-    threats = _threats(specs, allowed, loaded, options.chosen_difficulties(difficulty, loaded))
+    narrowed = loaded if targets is None else loaded.with_targets(options.chosen_targets(targets))
+    threats = _threats(specs, allowed, narrowed, options.chosen_difficulties(difficulty, narrowed))
     asking = roles.knowledge == "white-box" and any(threat.queries is not None for threat in threats.values())
     knowledge = "query" if asking else roles.knowledge
     options.check_target(written, len(threats) * len(listed), attack_report.SUFFIX, example="edits/")
     _check_figures(figures, loaded)
+    if targets is not None:
+        found_on = attack_targets.attack_targets(
+            roles, specs, threats, loaded, narrowed, listed, labels=labels, knowledge=knowledge, written=written
+        )
+        if as_json:
+            output.print_json(found_on)
+        else:
+            attack_targets.show(found_on, dataset_title(loaded))
+        return
     with jobs.opened_store(store) as place:
         runs, about = _plan(planner, place, roles, specs, threats, listed, labels, knowledge)
         interrupted = jobs.do(

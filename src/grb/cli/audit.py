@@ -47,12 +47,7 @@ def audit(
         str | None,
         typer.Option(metavar="NAME,...", help="What counts, the first one leads; for instance recall:1,accuracy."),
     ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            help="Test nodes to attack: class=NAME, a column, or a file with one id per line; all by default."
-        ),
-    ] = None,
+    targets: options.TargetNodes = None,
     scenarios: Annotated[
         str, typer.Option("--scenario", metavar="NAME,...", help="Scenarios to try: injection, modification, or both.")
     ] = "injection,modification",
@@ -67,6 +62,12 @@ def audit(
     ] = None,
     effort: Annotated[str, typer.Option(help="How much to compute: quick, standard or thorough.")] = "standard",
     corruptions: Annotated[bool, typer.Option(help="Try the corruptions of the graph and its features too.")] = True,
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            help="How often an attack may ask the program of --command, for every budget; by effort if not given."
+        ),
+    ] = None,
     fail_under: Annotated[
         str | None,
         typer.Option(
@@ -125,12 +126,13 @@ def audit(
         made,
         loaded,
         metrics=metrics,
-        targets=_targets(targets),
+        targets=None if targets is None else options.chosen_targets(targets),
         scenarios=[each.strip() for each in scenarios.split(",")],
         budgets=_budgets(budgets or []),
         below=below,
         effort=effort,
         corrupt=corruptions,
+        queries=queries,
         seed=seed,
         name=name or title,
         store=store,
@@ -211,15 +213,6 @@ def _made(path: str, weights: Path | None) -> Any:
 
         load_weights(made, weights)
     return made.eval() if isinstance(made, nn.Module) else made
-
-
-def _targets(text: str | None) -> Any:
-    if text is None or not Path(text).is_file():
-        return text
-    ids = [line.strip() for line in Path(text).read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not ids:
-        raise DataError(f"{text} names no target; one id per line is needed")
-    return ids
 
 
 def _budgets(given: Sequence[str]) -> dict[str, list[int]]:

@@ -37,6 +37,20 @@ def names(*kinds: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def chosen_targets(text: str) -> str | list[str]:
+    """What ``--targets`` says: ids of a file, one per line, or the text itself."""
+    if not Path(text).is_file():
+        return text
+    try:
+        lines = Path(text).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise DataError(f"{text} is no text file; one id per line is needed") from None
+    ids = [line.strip() for line in lines if line.strip()]
+    if not ids:
+        raise DataError(f"{text} names no target; one id per line is needed")
+    return ids
+
+
 def find_code(names: Iterable[str], folder: Path | None = None) -> None:
     """Let ``module:Class`` be found beside the recipe that names it, or in this directory; last, so that nothing is hidden."""
     if not any(is_import_path(name) for name in names):
@@ -230,6 +244,12 @@ Threads = Annotated[
 ]
 
 
+TargetNodes = Annotated[
+    str | None,
+    typer.Option(
+        "--targets", help="Test nodes to attack: class=NAME, a column, or a file with one id per line; all by default."
+    ),
+]
 TrustCode = Annotated[
     bool,
     typer.Option("--trust-code", help="Accept records that name code as package.module:Class; for your own stores."),

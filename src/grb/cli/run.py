@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json, StoreOption, store_at
+from grb.cli.options import Json, StoreOption, TrustCode, find_code, store_at
 from grb.cli.progress import duration
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def run(
     timeout: run_options.Timeout = None,
     memory: run_options.Memory = None,
     dask: run_options.Dask = None,
+    trust_code: TrustCode = False,
     as_json: Json = False,
 ) -> None:
     """Train what is missing, attack, score, and show the leaderboard; running again resumes.
@@ -48,10 +49,15 @@ def run(
       grb run grb-cora --dask tcp://127.0.0.1:8786
     """
     from grb.pipeline.cached_plan import cached_plan
+    from grb.pipeline.entry import usable
 
     place = store_at(store)
     made = run_options.chosen(recipe, quick=quick, victims=victims, repeats=repeats, modes=difficulty)
-    whole = cached_plan(made, submitted=place.submitted())
+    submitted, left_out = usable(place, trust_code=trust_code)
+    for sentence in left_out:
+        output.echo(f"note: {sentence}")
+    find_code([record.job.sent_code or "" for record in submitted])
+    whole = cached_plan(made, submitted=submitted)
     study = run_options.part(whole, shard)
     limits = run_options.Resources(workers, timeout, memory, dask)
     if plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from grb.cli.progress import ProgressReporter
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Outcome, Recipe, Store, Study
+    from grb.pipeline import Outcome, Recipe, Spec, Store, Study
 
 Quick = Annotated[bool, typer.Option("--quick", help="Run the recipe's small variant: fewer repeats and iterations.")]
 Victims = Annotated[int | None, typer.Option(help="Number of trainings of every victim; 1 in the paper.")]
@@ -32,6 +32,14 @@ Dask = Annotated[
     typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: the address of its scheduler, or local, or local:4."),
 ]
 LOOPBACK = ("127.", "localhost", "[::1]")
+
+
+def _with_file(spec: Spec, folder: Path | None) -> Spec:
+    """A defense whose file of weights is found beside the recipe that names it, or in this directory."""
+    given = spec.params.get("weights")
+    if not isinstance(given, str) or folder is None or Path(given).exists() or not (folder / given).exists():
+        return spec
+    return replace(spec, params={**spec.params, "weights": str(folder / given)})
 
 
 def chosen(
@@ -51,6 +59,7 @@ def chosen(
     beside = Path(source).parent if source.endswith((".yaml", ".yml")) else None
     custom = [name for name in recipe.metrics if not name.rpartition(":")[2].isdigit()]
     find_code([recipe.dataset, *(spec.name for spec in specs), *custom], beside)
+    recipe = replace(recipe, defenses=tuple(_with_file(spec, beside) for spec in recipe.defenses))
     if quick:
         recipe = recipe.quickly()
     return recipe.changed(

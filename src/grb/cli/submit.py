@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json, StoreOption, TrustCode, check_counts, store_at
+from grb.cli.options import Json, StoreOption, TrustCode, check_counts, find_code, store_at
 from grb.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def submit(
       grb submit my-attack.npz --store results
       grb submit my-attack.npz --fix fixed.npz --check
       grb submit weights.safetensors --card card.yaml --recipe grb-cora --store results
+      grb submit my-gat.safetensors --store results --trust-code    a module of one's own, made by the card's `module`
     """
     from grb.pipeline import Limits
     from grb.pipeline.card import read_card
@@ -62,13 +63,14 @@ def submit(
     own = read_card(where)
     place = None if only_check and recipe is None else store_at(store)
     joined = None if place is None else _joined_recipe(place, own, recipe, trust_code)
-    checked = _checked(file, own, joined, Limits(1, timeout, memory))
+    find_code([own.module], where.parent)
+    checked = _checked(file, own, joined, Limits(1, timeout, memory), trust_code)
     if only_check:
         _show(checked, as_json)
         return
     assert place is not None and joined is not None
     resources = run_options.Resources(workers, timeout, memory)
-    _add(checked, place, joined, resources, as_json=as_json)
+    _add(checked, place, joined, resources, trust_code=trust_code, as_json=as_json)
 
 
 def _show(checked: Checked, as_json: bool) -> None:
@@ -91,16 +93,19 @@ def _add(
     recipe: Recipe,
     resources: run_options.Resources,
     *,
+    trust_code: bool,
     as_json: bool,
 ) -> None:
     """Score a submission into a store, and show the board that it joins."""
     from grb.cli.leaderboard import show_boards
     from grb.pipeline import build_board, submission
-    from grb.pipeline.entry import entry_label
+    from grb.pipeline.entry import entry_label, usable
     from grb.pipeline.plan import join_submission
 
     checked = submission.as_version(store, checked)
-    study, part = join_submission(store, submission.record_of(checked), recipe)
+    for sentence in usable(store, trust_code=trust_code)[1]:
+        output.echo(f"note: {sentence}")
+    study, part = join_submission(store, submission.record_of(checked), recipe, trust_code=trust_code)
     submission.add(store, checked)
     outcome = run_options.carry_out(part, store, resources, as_json=as_json)
     show_boards(build_board(study, store), as_json=as_json)
@@ -135,7 +140,7 @@ def _joined_recipe(store: Store, card: Card, named: str | None, trust_code: bool
     )
 
 
-def _checked(file: Path, card: Card, recipe: Recipe | None, limits: Limits) -> Checked:
+def _checked(file: Path, card: Card, recipe: Recipe | None, limits: Limits, trust_code: bool) -> Checked:
     """Check a submission against the limits of the recipe that it joins, or else against the dataset's presets."""
     from grb.attack.build import submission_threats
     from grb.dataset import load_dataset
@@ -145,7 +150,8 @@ def _checked(file: Path, card: Card, recipe: Recipe | None, limits: Limits) -> C
     dataset = load_dataset(card.dataset)
     fits = recipe is not None and recipe.scenario == card.scenario and card.kind == "attack"
     threats = [recipe_threat(recipe, dataset, card.mode)] if fits and recipe else []
-    return check(file, card, dataset, threats or submission_threats(card.scenario, dataset, card.mode), limits=limits)
+    kept = threats or submission_threats(card.scenario, dataset, card.mode)
+    return check(file, card, dataset, kept, limits=limits, trust_code=trust_code)
 
 
 def _values(checked: Checked) -> dict[str, object]:

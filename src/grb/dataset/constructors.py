@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from grb.dataset import cleaning, folder, frames, pyg
+from grb.dataset import cleaning, frames, pyg
 from grb.dataset.cleaning import CleaningOptions
 from grb.dataset.original_names import OriginalNames
 from grb.dataset.splits import Predefined, split_from_parts
@@ -95,7 +95,7 @@ class FromOthers:
         columns: Mapping[str, str | None] | None = None,
         **options: Any,
     ) -> Dataset:
-        """Edge lists: a folder with edges.csv and nodes.csv (or labels.csv, features.csv, split.csv).
+        """Edge lists: a folder with edges.csv and nodes.csv (or labels.csv, features.csv, split.csv), or with Parquet files.
 
         Args:
             path: The folder, or the file of edges.
@@ -110,7 +110,7 @@ class FromOthers:
             options: Those of :class:`~grb.dataset.CleaningOptions`, for instance ``components="largest"``; ``notes`` say
                 what was done.
         """
-        raw = folder.from_csv(path, header=header, dangling=dangling, leave_out=leave_out, columns=columns)
+        raw = frames.read_tables(path, header=header, dangling=dangling, leave_out=leave_out, columns=columns)
         raw = raw if name is None else replace(raw, name=name)
         return _class(cls).from_raw(cleaning.clean(raw, CleaningOptions(**options)).arrays).with_mode(mode)
 

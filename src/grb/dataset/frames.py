@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from grb.dataset import folder
 from grb.dataset.categories import MOST, encode
 from grb.dataset.columns import ID, LABEL, SOURCE, SPLIT, TARGET, WEIGHT, Columns, identifiers
 from grb.dataset.folder import classes_of
@@ -46,7 +48,7 @@ def from_frames(
     found = _roles(header, roles)
     ids = _texts(nodes.iloc[:, found["id"]]) if found["id"] is not None else [str(each) for each in nodes.index]
     if len(set(ids)) != len(ids):
-        twice = next(each for each in ids if ids.count(each) > 1)
+        twice = Counter(ids).most_common(1)[0][0]
         raise DataError(f"two rows of nodes have the id '{twice}', but every node has one row")
     if found["label"] is None:
         raise DataError(f"nodes have no label column; give columns={{'label': NAME}}, one of {', '.join(header[:12])}")
@@ -59,12 +61,35 @@ def from_frames(
     )
 
 
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder with nodes.parquet and edges.parquet."""
+    return all((path / f"{part}.parquet").is_file() for part in ("nodes", "edges"))
+
+
+def read_tables(
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str | None] | Columns | None = None,
+    leave_out: Sequence[str] = (),
+    **text: Any,
+) -> RawArrays:
+    """Arrays of a folder of Parquet files, or of text files (:func:`grb.dataset.folder.from_csv`), of which ``text`` is."""
+    path = Path(path)
+    if not is_folder(path) or folder.is_folder(path):
+        return folder.from_csv(path, columns=columns, leave_out=leave_out, **text)
+    named = [name for name, value in text.items() if value not in (None, "refuse")]
+    if named:
+        raise DataError(f"{named[0]} is about text files, but {path} has Parquet files; leave it out")
+    nodes, edges = (read_parquet(path / f"{part}.parquet") for part in ("nodes", "edges"))
+    return from_frames(nodes, edges, columns=columns, leave_out=leave_out, name=path.resolve().name)
+
+
 def read_parquet(path: str | os.PathLike[str]) -> Any:
     """A Parquet file as a data frame; needs the extra ``parquet``."""
     require("pyarrow", extra="parquet", what="Parquet files")
     pandas = require("pandas", extra="parquet", what="Parquet files")
     if not Path(path).is_file():
-        raise DataError(f"{path} does not exist")
+        raise DataError(f"{path} does not exist; a Parquet file, as DataFrame.to_parquet writes it, is needed")
     try:
         return pandas.read_parquet(path)
     except (OSError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from grb.catalogue import resolve
-from grb.dataset import cleaning, folder, pyg, storage
+from grb.dataset import cleaning, folder, frames, pyg, storage
 from grb.dataset.dataset import Dataset
 from grb.dataset.raw_arrays import Array, RawArrays
 from grb.dataset.registry import TEXT_SUFFIXES, is_path
@@ -72,13 +72,15 @@ def from_path(path: str | os.PathLike[str]) -> Dataset:
 def read_raw(path: str | os.PathLike[str], **options: Any) -> RawArrays:
     """The arrays of a path before any cleaning; ``options`` go to :func:`grb.dataset.folder.from_csv`."""
     path = Path(path)
-    if path.name.endswith(TEXT_SUFFIXES) or folder.is_folder(path):
-        return folder.from_csv(path, **options)
+    if path.name.endswith(TEXT_SUFFIXES) or folder.is_folder(path) or frames.is_folder(path):
+        return frames.read_tables(path, **options)
     named = [name for name, value in options.items() if value]
     if named:
         raise DataError(f"{named[0]} is about text files, but {path} has none; leave it out")
     if not path.exists():
-        raise DataError(f"{path} does not exist; a folder with edges.csv or adj.npz, or a file of arrays, is needed")
+        raise DataError(
+            f"{path} does not exist; a folder with edges.csv, edges.parquet or adj.npz, or a file of arrays, is needed"
+        )
     if path.is_dir():
         if not (path / "adj.npz").is_file():
             raise DataError(f"{path} has neither edges.csv nor adj.npz; one of them is needed")

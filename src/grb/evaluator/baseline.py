@@ -45,8 +45,10 @@ def check_majority(found: Prediction, dataset: Dataset, ids: Tensor, where: str 
     present = torch.bincount(y, minlength=dataset.num_classes)
     right = torch.bincount(y[said == y], minlength=dataset.num_classes)
     seen = present > 0
-    if int(seen.sum()) < 2:
-        return []
+    if (
+        int(seen.sum()) < 2
+    ):  # targets of one class: what it says of all other nodes tells whether it tells classes apart
+        return check_constant(found, dataset)
     recall = float((right[seen] / present[seen]).mean())
     accuracy = float((said == y).double().mean())
     even = 1 / int(seen.sum())
@@ -62,5 +64,29 @@ def check_majority(found: Prediction, dataset: Dataset, ids: Tensor, where: str 
             f"'{named}' gives {100 * share:.2f} %: the model tells nothing apart, so that no attack can lower this; train with "
             f"class_weights='balanced' and look at balanced-accuracy or recall:{rare}",
             numbers,
+        )
+    ]
+
+
+def check_constant(found: Prediction, dataset: Dataset) -> list[Flag]:
+    """``constant`` if a model gives one class to all nodes of a graph that has several.
+
+    If its targets are of that class, it is right about all of them, whatever an attack does.
+
+    Args:
+        found: What the model says of all nodes.
+        dataset: With one label per item.
+    """
+    known = dataset.labels[dataset.labels >= 0] if dataset.labels.dim() == 1 else dataset.labels[:0]
+    said = found.labels.unique()
+    if len(said) != 1 or len(known.unique()) < 2:
+        return []
+    named = dataset.names.of_class(int(said)) if int(said) >= 0 else "none"
+    return [
+        Flag(
+            "constant",
+            f"the model answers class '{named}' for all {len(found.labels)} nodes: it tells nothing apart, so that no attack "
+            "can change it; train it longer, or with class_weights='balanced'",
+            {"nodes": float(len(found.labels))},
         )
     ]

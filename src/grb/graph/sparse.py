@@ -82,17 +82,24 @@ class Pattern:
         rows = torch.arange(self.shape[0], dtype=self.indices.dtype, device=self.device)
         return torch.repeat_interleave(rows, self.counts, output_size=self.entries)
 
-    @cached_property
+    @property
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The transposed pattern and, for each of its entries, the position of that entry here."""
+        # a value that held itself would stay in memory until the garbage of all values is looked for
+        return (self, self._order) if self.symmetric else self._flipped
+
+    @cached_property
+    def _order(self) -> Tensor:
+        return _by_columns(self)[2]
+
+    @cached_property
+    def _flipped(self) -> tuple[Pattern, Tensor]:
         indptr, indices, order = _by_columns(self)
-        if self.symmetric:
-            return self, order
         flipped = Pattern(indptr, indices, self.shape[0])
         # the way back: where each entry of this pattern stands in the transposed one
         back = torch.empty_like(order)
         back.scatter_(0, order, torch.arange(len(order), dtype=order.dtype, device=order.device))
-        object.__setattr__(flipped, "transposed", (self, back))
+        object.__setattr__(flipped, "_flipped", (Pattern(self.indptr, self.indices, self.columns), back))
         return flipped, order
 
     @cached_property
@@ -181,11 +188,13 @@ class CSR:
         """Device of the pattern."""
         return self.pattern.device
 
-    @cached_property
+    @property
     def T(self) -> CSR:  # noqa: N802
         """The transpose, which is the matrix itself if it is symmetric."""
-        if self.symmetric:
-            return self
+        return self if self.symmetric else self._flipped
+
+    @cached_property
+    def _flipped(self) -> CSR:
         flipped, order = self.pattern.transposed
         return CSR(flipped, None if self.values is None else self.values[order])
 

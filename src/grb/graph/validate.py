@@ -145,7 +145,8 @@ def _integers(array: Any, what: str) -> Array:
     if array.size == 0:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
-        raise DataError(f"{what} has dtype {array.dtype}, but integers are needed")
+        advice = "; numpy.unique(labels, return_inverse=True)[1] numbers classes" if what == "labels" else ""
+        raise DataError(f"{what} has dtype {array.dtype}, but integers are needed{advice}")
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise DataError(f"{what} holds {array.max()}, which is too large")
     return array.astype(np.int64, copy=False)

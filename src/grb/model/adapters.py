@@ -147,8 +147,14 @@ class Wrapped(nn.Module):
     def forward(self, x: Tensor | CSR, op: Any, ptr: Tensor | None = None) -> Tensor:
         """Logits, [n, classes]; of a module that pools, [graphs, classes], where graph g has the nodes ptr[g] to ptr[g + 1]."""
         features = x if isinstance(x, Tensor) else self._dense(x)
+        own = next((each.dtype for each in self.module.parameters() if each.is_floating_point()), features.dtype)
         try:
-            return self._logits_of(features, op, ptr)
+            if own == features.dtype:
+                return self._logits_of(features, op, ptr)
+            # of another precision: asked in its own, and answered in ours
+            if getattr(op, "values", None) is not None:
+                op = op.to(own) if isinstance(op, Tensor) else replace(op, values=op.values.to(own))
+            return self._logits_of(features.to(own), op, ptr).to(features.dtype)
         except RuntimeError as error:
             if "shapes cannot be multiplied" not in str(error):
                 raise
@@ -299,7 +305,10 @@ def _logits(value: Any) -> Tensor:
     """Some modules give a tuple whose first part are the logits."""
     first = value[0] if isinstance(value, tuple | list) and value else value
     if not isinstance(first, Tensor):
-        raise DataError(f"the wrapped module gives a {type(value).__name__}, but a tensor of logits is needed")
+        raise DataError(
+            f"the wrapped module gives a {type(value).__name__}, but a tensor of logits is needed; "
+            "grb.wrap(module, call=...) takes a function that calls it and gives that"
+        )
     return first
 
 
@@ -314,7 +323,11 @@ def _guess(module: nn.Module, names: list[str]) -> Style:
     homes = {cls.__module__.partition(".")[0] for cls in type(module).__mro__}
     if "cogdl" in homes:
         return "cogdl"
-    if any(name.endswith("_dict") for name in names) or "hetero" in type(module).__name__.lower():
+    # what torch_geometric.nn.to_hetero makes of a module: a layer for every type
+    typed = type(module).__name__ == "GraphModule" and any(
+        isinstance(each, nn.ModuleDict) for each in module.children()
+    )
+    if typed or any(name.endswith("_dict") for name in names) or "hetero" in type(module).__name__.lower():
         raise DataError(
             f"forward({', '.join(names)}) of {type(module).__name__} takes nodes of several types, but grb's graphs have one; "
             "turn the data into one type first (HeteroData.to_homogeneous()), or wrap a module that does"

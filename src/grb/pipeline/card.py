@@ -25,6 +25,8 @@ MAX_COST = 1e30
 _NAMES = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9](?: ?[A-Za-z0-9._+-])*")
 # neither a path nor code that a card could have run
 _DATASETS = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+# code that makes a model, where it is trusted
+_MODULES = re.compile(r"(?=.{3,200}\Z)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 # may have lines
 _PROSE = ("about", "unreliable")
 
@@ -48,6 +50,8 @@ class Card:
             attack, by attack of a defense (``none`` for the clean graph); a fraction for ``mode``, or, of a defense, fractions
             by difficulty.
         unreliable: Why nobody should rely on it; empty if there is nothing to say.
+        module: ``package.module:function`` that makes the module of a defense which is no model of grb's; it is imported only
+            where the submission is trusted.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Card:
     cost: Mapping[str, float] = field(default_factory=dict)
     reported: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
     unreliable: str = ""
+    module: str = ""
 
     def __post_init__(self) -> None:
         if not _NAMES.fullmatch(self.name):
@@ -79,6 +84,11 @@ class Card:
         _check_one_of("knowledge", self.knowledge, ("white-box", "transfer", "none"))
         if self.link and not re.fullmatch(r"https?://[^\s<>\"']{1,500}", self.link):
             raise DataError(f"the card's link is {short(self.link)}, but an address with http:// or https:// is needed")
+        if self.module and (self.kind != "defense" or not _MODULES.fullmatch(self.module)):
+            raise DataError(
+                f"the card's module is {short(self.module)}, but package.module:function, which makes the model of a defense, "
+                "is needed"
+            )
         if len(self.authors) > MAX_AUTHORS:
             raise DataError(f"the card names {len(self.authors)} authors, but at most {MAX_AUTHORS} are read")
         for name, value in self.cost.items():

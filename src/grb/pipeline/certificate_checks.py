@@ -10,7 +10,7 @@ from grb.evaluator.measurement import AttackInfo
 from grb.names import ModelName
 from grb.pipeline.artefact_checks import differences, short
 from grb.pipeline.job import Job
-from grb.pipeline.record import NOT_COMPUTED
+from grb.pipeline.record import FILE, NOT_COMPUTED, SUBMISSION
 from grb.pipeline.study import StudyInfo
 from grb.threat import Injection, threat_from_dict
 
@@ -50,8 +50,9 @@ def check_certificate(job: Job, content: CertifiedOutcome) -> Iterator[str]:
         if set(content.budgets) - {-1, UNLIMITED}:
             yield "a certificate by construction holds for any number of changes, or there is none"
         yield from differences("own_model", True, content.own_model)
-        if name not in NOT_COMPUTED and _is_third_party(name):
-            yield f"it is by construction, but of code of others ({short(name)}), whose construction nobody has verified"
+        code = content.defense.method.params.get("module") if name == SUBMISSION else name
+        if code is not None and name != FILE and _is_third_party(str(code)):
+            yield f"it is by construction, but of code of others ({short(code)}), whose construction nobody has verified"
     elif job.spec.name in OWN and name not in NOT_COMPUTED:
         yield from differences("own_model", OWN[job.spec.name] in name.split("+")[1:], content.own_model)
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from grb.evaluator.board import Board
 from grb.evaluator.measurement import Measurement, MethodInfo, submission_label
 from grb.pipeline.job import Job
+
+if TYPE_CHECKING:
+    from grb.pipeline.record import Record
+    from grb.pipeline.store import Store
 
 
 def record_name(job: Job) -> str:
@@ -72,3 +77,15 @@ def with_versions(board: Board, replaced: Mapping[str, int]) -> Board:
         if label in shown
     ]
     return replace(board, flags=(*board.flags, *flags))
+
+
+def usable(store: Store, *, trust_code: bool) -> tuple[list[Record], list[str]]:
+    """Return the submissions of a store that may be planned with, and a sentence for each that names code nobody trusts."""
+    listed = sorted(store.submitted(), key=lambda each: (record_name(each.job), each.job.version, each.key))
+    left_out = [
+        f"{entry_label(record.job)} is left out: it is made by '{record.job.sent_code[:60]}', which is imported only if you "
+        "trust it (trust_code, --trust-code)"
+        for record in listed
+        if record.job.sent_code and not trust_code
+    ]
+    return [record for record in listed if trust_code or not record.job.sent_code], left_out

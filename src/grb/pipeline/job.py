@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from grb.catalogue import is_third_party
 from grb.errors import DataError
+from grb.evaluator.measurement import SUBMISSION
 from grb.pipeline.spec import Spec, digest, jsonable
 
 Kind = Literal["fit", "attack", "score", "certify", "profile", "study"]
@@ -122,8 +123,14 @@ class Job:
         """Names by which it leads to code that is not ours; that of its inputs is not among them."""
         named = [("dataset", self.data.dataset), *(("perturbation", spec.name) for spec in self.data.perturbations)]
         if self.kind in _CATALOGUED:
-            named.append((_CATALOGUED[self.kind], self.spec.name))
+            named.append((_CATALOGUED[self.kind], self.sent_code or self.spec.name))
         return frozenset(name for kind, name in named if is_third_party(kind, name))
+
+    @property
+    def sent_code(self) -> str | None:
+        """The ``package.module:function`` that makes a submitted model; None for models of grb's and what is no submission."""
+        code = self.spec.params.get("module") if self.spec.name == SUBMISSION else None
+        return None if code is None else str(code)
 
     @property
     def label(self) -> str:

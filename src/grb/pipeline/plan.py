@@ -14,7 +14,7 @@ from grb.errors import DataError
 from grb.evaluator.measurement import DatasetInfo
 from grb.evaluator.scoring import check_metrics
 from grb.pipeline.card import Card
-from grb.pipeline.entry import entry_label
+from grb.pipeline.entry import entry_label, usable
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.planner import Limit, PlannedScore, Planner
 from grb.pipeline.recipe import CORRUPTION, Recipe
@@ -139,14 +139,14 @@ def _plan_folds(
 
 
 def join_submission(
-    store: Store, submission: Record, recipe: Recipe, *, data_dir: str | None = None
+    store: Store, submission: Record, recipe: Recipe, *, data_dir: str | None = None, trust_code: bool = False
 ) -> tuple[Study, Study]:
     """The study of a recipe with a submission in it, and the part that has to be done for the submission.
 
     An attack meets the defenses whose weights the store has; a defense meets the attacks whose edits it has, and is
     attacked itself as the recipe's white-box attacks do.
     """
-    others = [record for record in store.submitted() if record.key != submission.key]
+    others = [record for record in usable(store, trust_code=trust_code)[0] if record.key != submission.key]
     study = plan_study(recipe, data_dir=data_dir, submitted=[*others, submission])
     label = entry_label(submission.job)
     if submission.key not in study.jobs:

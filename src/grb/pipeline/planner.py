@@ -20,6 +20,7 @@ from grb.names import ModelName
 from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.entry import entry_label
+from grb.pipeline.gate import snapshot
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
@@ -32,6 +33,8 @@ from grb.threat import FeatureLimits, Threat, change_threat, threat_from_dict, t
 SURROGATE_SEED = 1000
 Victims = Mapping[tuple[str, int], str]
 Limit = tuple[str, float] | None
+# parameter of a defense that was trained outside: its file, as grb.export_model writes it
+WEIGHTS = "weights"
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Planner:
             (spec.label, number): self.fit(spec, self.recipe.seed + number)
             for number in range(self.recipe.victims)
             for spec in ordered
+            if number == 0 or WEIGHTS not in spec.params  # one that was trained outside is one model
         }
 
     def defenses(self) -> list[Spec]:
@@ -142,12 +146,28 @@ class Planner:
         return [*swept] or [None]
 
     def fit(self, spec: Spec, seed: int, edit: str | None = None) -> str:
-        """Plan a training: on the clean graph, or under poisoning on the attacked one."""
+        """Plan a training: on the clean graph, or under poisoning on the attacked one; weights of a file are not trained."""
+        if WEIGHTS in spec.params:
+            return self.add(self._given(spec, seed, edit))
         whole, method, version = self.method("fit", spec)
         extra = self.training if edit is None else {**self.training, "validation": self.recipe.validation}
         data = self.data if edit is None else self.data.with_edit(edit)
         own: dict[str, Any] = {"seed": seed, "version": version, "extra": extra, "title": spec.label}
         return self.add(Job("fit", whole, data, method, **own, **self.common))
+
+    def _given(self, spec: Spec, seed: int, edit: str | None) -> Job:
+        """The job of a model that was trained outside: its key follows from the bytes of its file."""
+        name, others = ModelName.parse(spec.name), sorted(set(spec.params) - {WEIGHTS})
+        if not name.has_import_path or name.has_training_options or others:
+            raise DataError(
+                f"defense '{spec.label[:80]}' has weights, which are for package.module:function alone, the code that "
+                "grb.export_model named; leave the rest out"
+            )
+        if edit is not None:
+            raise DataError(f"defense '{spec.name}' has weights, but under poisoning victims are trained; leave it out")
+        with snapshot(str(spec.params[WEIGHTS])) as taken:
+            extra = {**self.training, "sha256": taken.sha256}
+        return Job("fit", spec, self.data, seed=seed, extra=extra, title=spec.label, **self.common)
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
         """A spec with the recipe's changes, what it builds as JSON values, and its version; made once per spec."""

@@ -101,10 +101,10 @@ def rerun(
     jobs = {
         record.key: replace(record.job, data=replace(record.job.data, data_dir=data_dir)) for record in store.records()
     }
-    needed = [key for key in set(closure(jobs, keys)) if jobs[key].spec.name not in NOT_COMPUTED]
-    wanted = sorted(needed, key=lambda key: (KINDS.index(jobs[key].kind), key))
-    for key in wanted:
+    needed = sorted(set(closure(jobs, keys)), key=lambda key: (KINDS.index(jobs[key].kind), key))
+    for key in needed:  # also what is not computed again, but used: a submitted model may name code
         gate.admit(store.read(key), trust_code=trust_code)
+    wanted = [key for key in needed if jobs[key].spec.name not in NOT_COMPUTED]
     worker = Worker(_Dry(store.path))
     found = []
     for key in wanted:

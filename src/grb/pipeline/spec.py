@@ -35,11 +35,13 @@ class Spec:
 
     @classmethod
     def of(cls, given: Any) -> Spec:
-        """From a name, or from a mapping with ``name`` and parameters beside it."""
+        """From a name, or from a mapping with ``name`` (of code of others also ``module``) and parameters beside it."""
         if isinstance(given, Spec):
             return given
         if isinstance(given, str):
             return cls(given)
+        if isinstance(given, Mapping) and isinstance(given.get("module"), str) and "name" not in given:
+            given = {"name": given["module"], **{key: value for key, value in given.items() if key != "module"}}
         if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
             raise DataError(f"a method is a name, or a name with parameters as in {{name: pgd}}; got {given!r}")
         params = {str(key): value for key, value in given.items() if key != "name"}

@@ -25,9 +25,9 @@ from grb.graph.edit import MAX_EDIT_BYTES
 from grb.graph.files import read_npz, write_npz
 from grb.names import ModelName
 from grb.pipeline.card import Card, card_from, short
-from grb.pipeline.entry import entry_identity, record_name
+from grb.pipeline.entry import entry_identity, record_name, usable
 from grb.pipeline.executor import Limits
-from grb.pipeline.gate import check_model_params, snapshot
+from grb.pipeline.gate import check_model_params, check_names, snapshot
 from grb.pipeline.isolation import call_isolated
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.spec import Spec
@@ -74,6 +74,7 @@ def check(
     *,
     limits: Limits | None = None,
     data_dir: str | None = None,
+    trust_code: bool = False,
 ) -> Checked:
     """Everything that the rules ask of a submission; refuses the first thing that is wrong.
 
@@ -85,6 +86,7 @@ def check(
         limits: Limits of the process in which a defense is run, which loads the dataset by its name; without any it is run in
             this process, for which its authors should be known.
         data_dir: Where that process looks for the dataset first.
+        trust_code: Whether the code that a card names (``module``) may be imported and run.
     """
     if card.dataset != dataset.name:
         raise DataError(f"the card is for dataset '{card.dataset[:60]}', but this is '{dataset.name}'")
@@ -99,6 +101,8 @@ def check(
     with snapshot(path) as taken, _named(taken.path, path):
         if card.kind == "attack":
             return _check_attack(taken.path, card, dataset, threat if isinstance(threat, Sequence) else [threat])
+        if card.module and not trust_code:
+            check_names([card.module], dataset.name, "the card")
         return _check_defense(taken.path, card, dataset, limits, data_dir)
 
 
@@ -164,36 +168,43 @@ def _first_kept(
 
 def _check_defense(path: Path, card: Card, dataset: Dataset, limits: Limits | None, data_dir: str | None) -> Checked:
     if limits is None:
-        parameters, notes = _tried(path, dataset)
+        parameters, notes = _tried(path, dataset, card.module)
     else:
         parameters, notes, found = call_isolated(
-            _tried_by_name, path, dataset.name, data_dir, limits=limits, what=str(path)
+            _tried_by_name, path, dataset.name, data_dir, card.module, limits=limits, what=str(path)
         )
         if found != dataset.fingerprint():
             raise DataError(f"'{dataset.name}' is another dataset in a new process; say where it is with --data-dir")
+    code = {"module": card.module} if card.module else {}
     job = Job(
         "fit",
-        Spec(SUBMISSION, {"name": card.name, "sha256": _sha256(path)}),
+        Spec(SUBMISSION, {"name": card.name, "sha256": _sha256(path), **code}),
         DataRef(dataset.name, dataset.fingerprint()),
     )
     result = {"epochs": 0, "best_epoch": 0, "val_score": 0.0, "parameters": parameters, "notes": notes}
     return Checked(card, _sha256(path), path.read_bytes(), job, result, tuple(notes))
 
 
-def _tried_by_name(path: Path, dataset: str, data_dir: str | None) -> tuple[int, list[str], str]:
+def _tried_by_name(path: Path, dataset: str, data_dir: str | None, module: str) -> tuple[int, list[str], str]:
     found = load_dataset(dataset, data_dir=data_dir)
-    return *_tried(path, found), found.fingerprint()
+    return *_tried(path, found, module), found.fingerprint()
 
 
-def _tried(path: Path, dataset: Dataset) -> tuple[int, list[str]]:
+def _tried(path: Path, dataset: Dataset, module: str = "") -> tuple[int, list[str]]:
     """The number of a model's parameters, and what the checks say; this is where what was sent is run."""
     from grb.evaluator.sanity_checks import check_model
     from grb.model.base import predict
-    from grb.trainer.checkpoint import load_model_with_meta
+    from grb.trainer.checkpoint import check_logits, load_model_with_meta, named_code
 
-    model, meta = load_model_with_meta(path)
+    if module and named_code(path) != module:
+        raise DataError(
+            f"the card names '{module[:60]}', but {path} names {short(named_code(path) or 'a model of grb')}; name the code "
+            "that it was exported with (grb.export_model)"
+        )
+    model, meta = load_model_with_meta(path, trusted=module or None)
     _check_basis(path, meta, dataset)
-    check_model_params(model.params, path)
+    if not module:
+        check_model_params(model.params, path)
     try:
         logits = predict(model, dataset.graph)
     except (RuntimeError, ValueError, IndexError) as error:
@@ -203,6 +214,8 @@ def _tried(path: Path, dataset: Dataset) -> tuple[int, list[str]]:
             f"{path} gives outputs of shape {list(logits.shape)}, but finite ones of shape "
             f"[{dataset.graph.n}, {dataset.num_classes}] are needed"
         )
+    if module:
+        check_logits(path, model, dataset)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return parameters, [str(flag) for flag in check_model(model, dataset)]
 
@@ -345,7 +358,7 @@ def record_of(checked: Checked) -> Record:
 
 def submissions(store: Store) -> list[Record]:
     """Return the submissions of a store by name and version."""
-    return sorted(store.submitted(), key=lambda each: (record_name(each.job), each.job.version, each.key))
+    return usable(store, trust_code=True)[0]
 
 
 def card_of(record: Record) -> Card:

@@ -37,10 +37,10 @@ from grb.evaluator.scoring import Prediction, is_third_party, score
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.model.smoothed import Smoothed
-from grb.names import ModelName
+from grb.names import ModelName, is_import_path
 from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
-from grb.pipeline.gate import check_edit, check_job, check_model_params
+from grb.pipeline.gate import check_edit, check_job, check_model_params, snapshot
 from grb.pipeline.job import Job
 from grb.pipeline.job_checks import check_inputs
 from grb.pipeline.measure import dataset_info, defense_info, measure
@@ -51,7 +51,7 @@ from grb.pipeline.spec import Spec, digest, jsonable
 from grb.pipeline.store import Store
 from grb.threat import threat_from_dict
 from grb.trainer import Epoch
-from grb.trainer.checkpoint import load_model, save_model
+from grb.trainer.checkpoint import check_logits, load_model, load_model_with_spec, save_model
 from grb.trainer.links import split_links
 
 Value = TypeVar("Value")
@@ -111,6 +111,7 @@ class Worker:
         self.clean: LRUCache[Answer] = LRUCache(64)
         self.records: LRUCache[Record] = LRUCache(256)
         self.perturbed: LRUCache[Graph] = LRUCache(4)
+        self.as_exported: set[str] = set()
         self.new_process = NewProcess()
 
     def do(self, job: Job) -> Record:
@@ -144,6 +145,8 @@ class Worker:
 
     def _fit(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         dataset = self._dataset(job)
+        if "sha256" in job.extra:
+            return self._given(job, dataset)
         defense = build_defense(
             job.spec.name, dataset.name, device=job.device, on_epoch=self.on_epoch, **job.spec.params
         )
@@ -182,6 +185,22 @@ class Worker:
         ):  # wrapped: made again by the function that was named
             sizes = {"in_features": dataset.num_features, "out_features": dataset.num_classes}
             how = {"module": name.base, "params": {**sizes, **settings.params}}
+        return result, {"weights": self.store.take(lambda path: save_model(model, path, **how, **meta), ".safetensors")}
+
+    def _given(self, job: Job, dataset: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A model trained outside: made by the code that the recipe names, compared with what it said when it was exported."""
+        name = ModelName.parse(job.spec.name).base
+        if not is_import_path(name):  # no plan has it: a file is read because its code is trusted
+            raise DataError(f"'{name}' has weights of a file, which are for package.module:function alone")
+        with snapshot(str(job.spec.params["weights"])) as taken:
+            if taken.sha256 != job.extra["sha256"]:
+                raise IntegrityError(f"{job.spec.params['weights']} has changed since it was planned; plan again")
+            model, spec = load_model_with_spec(taken.path, trusted=name)
+            check_logits(taken.path, model, dataset)
+        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        result = {"epochs": 0, "best_epoch": 0, "val_score": None, "parameters": parameters, "settings": {}}
+        how: dict[str, Any] = {"module": name, "params": spec["params"]}
         return result, {"weights": self.store.take(lambda path: save_model(model, path, **how, **meta), ".safetensors")}
 
     def _training_view(self, job: Job, dataset: Dataset) -> View:
@@ -393,6 +412,10 @@ class Worker:
         def load() -> nn.Module:
             with self._weights(key) as (weights, trusted):
                 model = load_model(weights, trusted=trusted)
+                job = self._record(key).job
+                if job.sent_code and key not in self.as_exported:  # its code may be another by now
+                    check_logits(weights, model, self._dataset(job))
+                    self.as_exported.add(key)
             if trusted is None:
                 check_model_params(model.params, f"the model of record {key[:12]}")
             return model
@@ -405,11 +428,12 @@ class Worker:
     def _weights(self, key: str) -> Iterator[tuple[Path, str | None]]:
         """The file of a trained model, after its bytes were checked, and the code that it may name.
 
-        The key of a planned job names its code, so that may be imported; what was sent names none.
+        The key of a planned job names its code, so that may be imported; what was sent names none, unless it was let in as
+        trusted.
         """
         record = self.store.read(key)
         name = record.job.spec.name
-        trusted = None if name in NOT_COMPUTED else _trusted_code(ModelName.parse(name))
+        trusted = record.job.sent_code if name in NOT_COMPUTED else _trusted_code(ModelName.parse(name))
         with self.store.checked(record, "weights") as path:
             yield path, trusted
 

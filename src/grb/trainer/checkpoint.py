@@ -8,19 +8,26 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from grb._version import __version__
 from grb.atomic import write_atomic
 from grb.catalogue import canonical, resolve
-from grb.errors import DataError
+from grb.errors import DataError, GRBError
 from grb.model.adapters import wrap
-from grb.model.base import GraphModel
+from grb.model.base import GraphModel, predict
+
+if TYPE_CHECKING:
+    from grb.dataset import Dataset
 
 FORMAT = 1
+# what an exported model said of its dataset, beside its weights; no module can have a weight of this name
+LOGITS = "grb:logits"
+# as far as other machines and numbers of threads round
+ROUNDING = {"rtol": 1e-3, "atol": 1e-4}
 
 
 def save_model(
@@ -56,12 +63,98 @@ def save_model(
     return _save(model, path, model.name, dict(model.params), meta)
 
 
+def export_model(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    dataset: Dataset,
+    *,
+    module: str,
+    params: Mapping[str, Any] | None = None,
+    **meta: Any,
+) -> Path:
+    """Write a model of others for boards: its weights, the code that makes it, and what it says of a dataset.
+
+    The model is made again from the file before this returns, so that one that its code does not give back is refused here.
+    Whoever scores the file compares its answers with those in it once more (:func:`check_logits`).
+
+    Args:
+        model: A trained module, wrapped by :func:`grb.wrap` or not.
+        path: The file, by habit ``*.safetensors``.
+        dataset: What it is for; its name and fingerprint enter the file.
+        module: ``package.module:function`` that makes the module, which others must have too.
+        params: Arguments of that function as JSON values.
+        meta: Plain values kept beside it (seed, ...).
+    """
+    if not isinstance(model, nn.Module):
+        raise DataError(f"a {type(model).__name__} cannot be exported; a trained torch.nn.Module is needed")
+    if ":" not in module:
+        raise DataError(f"module is '{module}', but package.module:function is needed, which makes the model")
+    own = model if hasattr(model, "prepare") else wrap(model)
+    said = predict(own, dataset.graph).detach().cpu()
+    about = {"dataset": dataset.name, "fingerprint": dataset.fingerprint(), **meta}
+    written = _save(own, path, module, dict(params or {}), about, said)
+    try:
+        check_logits(written, load_model(written, trusted=module), dataset)
+    except GRBError as error:
+        written.unlink()
+        raise DataError(f"{module} does not make this model again: {error}") from None
+    return written
+
+
+def named_code(path: str | os.PathLike[str]) -> str:
+    """The ``package.module:function`` that a file names for its model, without importing it; empty for models of grb."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as stored:
+            named = str(_read_spec(Path(path), stored.metadata())["model"])
+    except SafetensorError as error:
+        raise _no_safetensors(path, error) from None
+    return named if ":" in named else ""
+
+
+def exported_logits(path: str | os.PathLike[str]) -> Tensor | None:
+    """What the model of a file said of its dataset when it was exported, [n, classes]; None if the file does not say."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as stored:
+        return stored.get_tensor(LOGITS) if LOGITS in stored.keys() else None  # noqa: SIM118
+
+
+def check_logits(path: str | os.PathLike[str], model: nn.Module, dataset: Dataset) -> None:
+    """Refuse a model that does not say of a dataset what its file says it did when it was exported.
+
+    Args:
+        path: The file.
+        model: The model that was made from it.
+        dataset: What it was exported for.
+    """
+    given = exported_logits(path)
+    if given is None:
+        raise DataError(f"{path} does not hold what its model says of the dataset; grb.export_model writes such a file")
+    found = predict(model, dataset.graph).detach().cpu()
+    if given.shape != found.shape or not torch.allclose(given.double(), found.double(), **ROUNDING):
+        shapes = given.shape == found.shape
+        how = f"by up to {float((given - found).abs().max()):.2g}" if shapes else f"in shape, {list(found.shape)}"
+        raise DataError(
+            f"the model of {path} says something else of '{dataset.name}' than when it was exported (logits differ {how}); "
+            "is the code another, or is it random in evaluation?"
+        )
+
+
 def _save(
-    model: nn.Module, path: str | os.PathLike[str], name: str, params: dict[str, Any], meta: Mapping[str, Any]
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    name: str,
+    params: dict[str, Any],
+    meta: Mapping[str, Any],
+    said: Tensor | None = None,
 ) -> Path:
     from safetensors.torch import save
 
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    if said is not None:
+        tensors[LOGITS] = said.float().contiguous()
     spec: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
@@ -94,6 +187,14 @@ def load_model_with_meta(
     path: str | os.PathLike[str], *, trusted: str | None = None
 ) -> tuple[GraphModel, dict[str, Any]]:
     """A model of a file, as :func:`load_model` reads it, and the values kept beside it."""
+    model, spec = load_model_with_spec(path, trusted=trusted)
+    return model, spec["meta"]
+
+
+def load_model_with_spec(
+    path: str | os.PathLike[str], *, trusted: str | None = None
+) -> tuple[GraphModel, dict[str, Any]]:
+    """A model of a file, as :func:`load_model` reads it, and what the file says of it: ``model``, ``params``, ``meta``."""
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
@@ -101,15 +202,18 @@ def load_model_with_meta(
         raise DataError(f"no model file {path}; `grb train MODEL -o FILE` writes one")
     try:
         with safe_open(path, framework="pt") as stored:
-            spec = _read_spec(path, stored.metadata(), trusted)
-            shapes = {name: list(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+            spec = _read_spec(path, stored.metadata())
+            if ":" in spec["model"] and spec["model"] != trusted:
+                raise DataError(
+                    f"{path} names code '{spec['model'][:60]}' instead of a catalogued model; it is not imported"
+                )
+            named = [name for name in stored.keys() if name != LOGITS]  # noqa: SIM118
+            shapes = {name: list(stored.get_slice(name).get_shape()) for name in named}
             model = _rebuild(path, spec, shapes)
             expected = model.state_dict()
             tensors = {name: stored.get_tensor(name) for name in expected}
     except SafetensorError as error:
-        raise DataError(
-            f"{path} is not a safetensors file ({str(error)[:100]}); pickled models are never loaded"
-        ) from None
+        raise _no_safetensors(path, error) from None
     for name, tensor in tensors.items():
         if tensor.dtype != expected[name].dtype:
             raise DataError(f"weight '{name}' of {path} has dtype {tensor.dtype}, but {expected[name].dtype} is needed")
@@ -117,7 +221,7 @@ def load_model_with_meta(
             raise DataError(f"weight '{name}' of {path} holds NaN or infinite values")
     model.load_state_dict(tensors, assign=True)
     model.trained_as = spec.get("trained_as")
-    return model.eval(), spec["meta"]
+    return model.eval(), spec
 
 
 def save_weights(module: nn.Module, path: str | os.PathLike[str]) -> Path:
@@ -151,7 +255,11 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str]) -> None:
     module.load_state_dict(tensors)
 
 
-def _read_spec(path: Path, metadata: dict[str, str] | None, trusted: str | None) -> dict[str, Any]:
+def _no_safetensors(path: str | os.PathLike[str], error: Exception) -> DataError:
+    return DataError(f"{path} is not a safetensors file ({str(error)[:100]}); pickled models are never loaded")
+
+
+def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
     try:
         spec = json.loads((metadata or {})["grb"])
         if (
@@ -170,8 +278,6 @@ def _read_spec(path: Path, metadata: dict[str, str] | None, trusted: str | None)
         ) from None
     if spec["format"] != FORMAT:
         raise DataError(f"{path} has checkpoint format {spec['format']}, but this version reads {FORMAT}; update grb")
-    if ":" in spec["model"] and spec["model"] != trusted:
-        raise DataError(f"{path} names code '{spec['model'][:60]}' instead of a catalogued model; it is not imported")
     return spec
 
 

@@ -178,7 +178,7 @@ def test_topology_pgd_refuses_graphs_with_too_many_pairs(monkeypatch: pytest.Mon
         (PRBCD, {"n_epoch": 0}, "steps is 0"),
         (GRBCD, {"search_space_size": 0}, "search_space_size is 0"),
         (PRBCD, {"n_epoch_resampling": 2}, "n_epoch_resampling is 2"),
-        (PRBCD, {"lr_factor": -1.0}, "lr_factor -1.0"),
+        (PRBCD, {"lr_factor": -1.0}, "lr_factor is -1.0"),
         (TopologyPGD, {"max_final_samples": 0}, "max_final_samples is 0"),
         (TopologyPGD, {"epsilon": float("nan")}, "step_size is nan"),
         (FGA, {"refresh": 0}, "refresh is 0"),

@@ -133,7 +133,7 @@ class PairSpace:
         while missing:
             fresh = torch.randint(self.count, (missing,), generator=generator)
             drawn[fresh[~closed[fresh]]] = True
-            missing = count - int(drawn.sum())
+            missing = count - int(torch.count_nonzero(drawn))  # a sum would make numbers of them first
         return drawn.nonzero().flatten()
 
     def _draw_most(self, count: int, taken: Tensor, generator: torch.Generator) -> Tensor:

@@ -14,7 +14,7 @@ from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.relaxation import BlockSteps, Relaxation
 from grb.attack.modification.scores import ByGradient
 from grb.attack.modification.selectors import RandomBlocks
-from grb.attack.setting_checks import check_rounding
+from grb.attack.setting_checks import at_least, check_rounding
 from grb.errors import DataError
 from grb.graph import GraphEdit
 
@@ -81,6 +81,7 @@ class PRBCD(Relaxation, BlockSteps, _Blocks):
         super().__post_init__()
         self.check_blocks()
         check_rounding(self.max_final_samples, self.refinements)
+        at_least(1, pool=self.pool)
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Optimise the weights of blocks of pairs and round them."""

@@ -136,11 +136,13 @@ class Relaxation:
     Args:
         max_final_samples: Roundings at the end, the heaviest pairs among them.
         refinements: Exchanges of whole flips by gradients after the rounding (:func:`refined`); 0 for none, as in the papers.
+        pool: Absent pairs whose gradients every exchange looks at.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if None.
     """
 
     max_final_samples: int = 20
     refinements: int = 16
+    pool: int = POOL
     loss: Loss | None = masked_cross_entropy
     constants: ClassVar[Mapping[str, Any]] = {"refinements": 0, "loss": None}
     """Those of the paper."""
@@ -162,8 +164,8 @@ class Relaxation:
     ) -> GraphEdit:
         """The edit that a :class:`Search` with these settings finds."""
         victim = victim_of(context, self.loss)
-        samples, refinements = self.max_final_samples, self.refinements
-        return Search(context, victim, state, size, steps, resample, rate, samples, generator, refinements)()
+        rounding = self.max_final_samples, generator, self.refinements, self.pool
+        return Search(context, victim, state, size, steps, resample, rate, *rounding)()
 
 
 _Relaxation = TypeVar("_Relaxation", bound=Relaxation)
@@ -218,6 +220,7 @@ class Search:
         samples: Roundings that are tried at the end.
         generator: The only source of randomness.
         refinements: Exchanges of whole flips after that, see :func:`refined`.
+        pool: Absent pairs that each of these looks at.
     """
 
     context: AttackContext
@@ -230,6 +233,7 @@ class Search:
     samples: int
     generator: torch.Generator
     refinements: int = 0
+    pool: int = POOL
 
     def __call__(self) -> GraphEdit:
         """Run the search and round its weights to an edit."""
@@ -251,7 +255,9 @@ class Search:
         if self.refinements:
             return finished(
                 self.context,
-                refined(self.context, self.victim, best.state or self.state, self.refinements, self.generator),
+                refined(
+                    self.context, self.victim, best.state or self.state, self.refinements, self.generator, self.pool
+                ),
             )
         return finished(self.context, best.state or self.state)
 
@@ -337,7 +343,12 @@ class Search:
 
 
 def refined(
-    context: AttackContext, victim: Victim, state: SearchState, rounds: int, generator: torch.Generator
+    context: AttackContext,
+    victim: Victim,
+    state: SearchState,
+    rounds: int,
+    generator: torch.Generator,
+    pool: int = POOL,
 ) -> SearchState:
     r"""Exchange whole flips by their gradients: weights between 0 and 1 are worth less once they are rounded.
 
@@ -351,11 +362,12 @@ def refined(
         state: The flips so far.
         rounds: How many.
         generator: The only source of randomness.
+        pool: Absent pairs that a round looks at; fewer where gradients have no closed form.
     """
     loss, kept = victim.judge(state.adj)
     share = REFINED
     for _ in range(rounds):
-        tried = _exchanged(victim, state, share, generator)
+        tried = _exchanged(victim, state, share, generator, pool)
         new_loss, new_kept = victim.judge(tried.adj)
         if (new_kept, -new_loss) < (kept, -loss):
             state, loss, kept = tried, new_loss, new_kept
@@ -365,7 +377,7 @@ def refined(
     return state
 
 
-def _exchanged(victim: Victim, state: SearchState, share: float, generator: torch.Generator) -> SearchState:
+def _exchanged(victim: Victim, state: SearchState, share: float, generator: torch.Generator, pool: int) -> SearchState:
     pairs = state.pairs
     count = pairs.shape[1]
     if count:
@@ -380,8 +392,8 @@ def _exchanged(victim: Victim, state: SearchState, share: float, generator: torc
     while state.left > 0:
         wanted = max(1, math.ceil(state.left / 2))
         scores = GradientScores(victim.gradient(state.adj), state.clean)
-        pool = POOL if victim.closed_form else AUTOGRAD_POOL
-        listed = ranked(state, scores, 64 * wanted if wanted > 1 else 1, pool, 0.0, salt, generator)
+        looked_at = pool if victim.closed_form else min(pool, AUTOGRAD_POOL)
+        listed = ranked(state, scores, 64 * wanted if wanted > 1 else 1, looked_at, 0.0, salt, generator)
         chosen = accept(state, listed.pairs, wanted, disjoint=True)
         if not chosen.shape[1]:
             break
