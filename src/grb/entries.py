@@ -366,6 +366,17 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "random exchanges, without gradients (after Andriushchenko et al. 2020)",
             group="modification",
         ),
+        "grabnel": Entry(
+            "grb.attack.modification.grabnel:GRABNEL",
+            "Bayesian optimisation, for graphs to classify, by queries (Wan et al. 2021)",
+            group="modification",
+        ),
+        "rl-s2v": Entry(
+            "grb.attack.modification.rl_s2v:RLS2V",
+            "Q-learning over flips, by queries (Dai et al. 2018)",
+            ("rls2v",),
+            group="modification",
+        ),
         "low-rank-collapse": Entry(
             "grb.attack.modification.low_rank_collapse:LowRankCollapse",
             "lets a degree of a low-rank graph vanish: for gcn-svd (ours)",

@@ -35,7 +35,7 @@ def _pgd(level: int) -> PGD:
 
 
 def _random_search(level: int) -> InjectionRandomSearch:
-    return InjectionRandomSearch(steps=(150, 1000, 4000)[level])
+    return InjectionRandomSearch(steps=(150, 1000, 4000)[level], credit=False)
 
 
 MEMBERS = (

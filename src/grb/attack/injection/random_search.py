@@ -17,6 +17,9 @@ from grb.attack.oracle import Judge, judge_of
 from grb.attack.square import SquareSchedule, shrunk
 from grb.graph import GraphEdit, dense
 
+# kinds of proposals, and the least fraction of the nodes that one changes where answers are read node by node
+KINDS, FLOOR = 5, 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class InjectionRandomSearch(SquareSchedule, Limits):
@@ -31,15 +34,25 @@ class InjectionRandomSearch(SquareSchedule, Limits):
     margins. One proposal is one query. With an oracle (``knowledge="query"``) it proposes until the queries are spent; where
     the answers are labels, a proposal that changes no label is accepted by the toss of a coin.
 
+    With ``credit`` an answer is read node by node: a proposal changes a tenth of the nodes or more, and those whose own
+    targets gained no loss go back to what they were before the rest is judged by a second query. Nodes may join targets of
+    all classes too, which pulls classes together where single features have little weight (layer norms, adversarial
+    training); joined with one class alone, a node that a victim hardly hears makes its targets surer. Features may also be
+    those of a real node of another class, and edges are exchanged one by one; kinds of proposals that were accepted are
+    proposed more often.
+
     Args:
+        steps: Number of proposals where there is no limit of queries; with ``credit``, of queries.
         share: Fraction of the injected nodes, and of the coordinates, that the first proposals change.
+        credit: Read answers node by node; without, the second half of the description does not hold.
 
     References:
         After Andriushchenko et al., *Square Attack: a query-efficient black-box adversarial attack via random search*,
         ECCV 2020.
     """
 
-    version = 1
+    credit: bool = True
+    version = 2
     paper_settings: ClassVar[bool] = False
     """The papers' steps are for gradients."""
 
@@ -53,6 +66,8 @@ class InjectionRandomSearch(SquareSchedule, Limits):
         if oracle is not None and oracle.left < 2:  # too few to learn anything
             return _drawn(context, generator)
         search = Search(context)
+        if self.credit:
+            return self._by_credit(search, generator)
         aims = search.new_edges(threat.nodes, generator)
         return self.improve(search, aims, search.new_features(aims, generator), generator)
 
@@ -82,8 +97,36 @@ class InjectionRandomSearch(SquareSchedule, Limits):
                 block = torch.rand(x.shape[1], generator=generator) < max(fraction, 1 / x.shape[1])
                 tried_x[changed] = torch.where(block, search.opposite(x[changed]), x[changed])
             found = search.judge(tried_aims, tried_x)
-            tied = search.hard and found.order[0] == best.order[0]
-            if found.order < best.order or (tied and bool(torch.rand((), generator=generator) < 0.5)):
+            if search.accepts(found, best, generator):
+                best, aims, x = found, tried_aims, tried_x
+                search.right = found.right
+            context.report(-best.order[1], best.order[0] / len(context.targets))
+        return search.edit(aims, x)
+
+    def _by_credit(self, search: Search, generator: torch.Generator) -> GraphEdit:
+        """Change many nodes at a time, and keep the changes of those whose own targets lost by it."""
+        context = search.context
+        nodes, left = context.injection.nodes, self.steps if context.oracle is None else context.oracle.left
+        starts = [search.start(wire, generator) for wire in (search.new_edges, search.mixed_edges)[:left]]
+        left -= len(starts)
+        best, aims, x = min(starts, key=lambda start: start[0].order)
+        search.right = best.right
+        successes, steps = torch.ones(KINDS, dtype=torch.float64), left
+        while left > 0:
+            share = shrunk(self.share, steps - left, steps)
+            kind = int(torch.multinomial(successes, 1, generator=generator))
+            changed = torch.randperm(nodes, generator=generator)[: max(1, round(max(share, FLOOR) * nodes))]
+            tried_aims, tried_x = search.proposal(kind, aims, x, changed, share, generator)
+            found = search.judge(tried_aims, tried_x)
+            left -= 1
+            gain = found.losses - best.losses
+            idle = changed[gain[aims[changed]].sum(1) + gain[tried_aims[changed]].sum(1) <= 0]
+            if 0 < len(idle) < len(changed) and left > 0:
+                tried_aims[idle], tried_x[idle] = aims[idle], x[idle]
+                found = search.judge(tried_aims, tried_x)
+                left -= 1
+            successes[kind] += found.order < best.order
+            if search.accepts(found, best, generator):
                 best, aims, x = found, tried_aims, tried_x
                 search.right = found.right
             context.report(-best.order[1], best.order[0] / len(context.targets))
@@ -96,6 +139,7 @@ class Judged:
 
     order: tuple[int, float]
     right: Tensor
+    losses: Tensor
 
 
 class Search:
@@ -138,6 +182,51 @@ class Search:
             ]
         )
 
+    def mixed_edges(self, count: int, generator: torch.Generator) -> Tensor:
+        """Positions of targets of any class, [count, width], those with their label first."""
+        any_class = self._draws(torch.zeros(count, dtype=torch.int64), generator)
+        return torch.cat([(draws + self.right).topk(self.width).indices for _, draws in any_class])
+
+    def exchanged(self, aims: Tensor, share: float, generator: torch.Generator) -> Tensor:
+        """A fraction of every node's edges, at least one, exchanged for random others, [count, width]."""
+        order = torch.rand(aims.shape, generator=generator).argsort(1)
+        kept = aims.gather(1, order[:, max(1, round(share * self.width)) :])
+        parts = zip(kept.split(max(1, CHUNK // len(self.labels))), self._draws(aims[:, 0], generator), strict=True)
+        return torch.cat(
+            [(draws + self.right).scatter_(1, part, 4.0).topk(self.width).indices for part, (_, draws) in parts]
+        )
+
+    def start(
+        self, wire: Callable[[int, torch.Generator], Tensor], generator: torch.Generator
+    ) -> tuple[Judged, Tensor, Tensor]:
+        """A first draw of all nodes, judged."""
+        aims = wire(self.context.injection.nodes, generator)
+        x = self.new_features(aims, generator)
+        return self.judge(aims, x), aims, x
+
+    def proposal(
+        self, kind: int, aims: Tensor, x: Tensor, changed: Tensor, share: float, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Targets and features of all nodes with some of them changed: features, edges, coordinates or single edges."""
+        aims, x = aims.clone(), x.clone()
+        if kind == 0:
+            x[changed] = self.any_features(aims[changed], generator)
+        elif kind == 1:
+            block = torch.rand(x.shape[1], generator=generator) < max(share, 1 / x.shape[1])
+            x[changed] = torch.where(block, self.opposite(x[changed]), x[changed])
+        elif kind == 2:
+            aims[changed] = self.exchanged(aims[changed], max(share, FLOOR), generator)
+        else:
+            wire = self.new_edges if kind == 3 else self.mixed_edges
+            aims[changed] = wire(len(changed), generator)
+            x[changed] = self.any_features(aims[changed], generator)
+        return aims, x
+
+    def accepts(self, found: Judged, best: Judged, generator: torch.Generator) -> bool:
+        """Whether a proposal is stronger; where labels are answered, one that changes none by the toss of a coin."""
+        tied = self.hard and found.order[0] == best.order[0]
+        return found.order < best.order or (tied and bool(torch.rand((), generator=generator) < 0.5))
+
     def _draws(self, own: Tensor, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Parts of a list of labels, and for each label one random number per target, [part, t]."""
         for part in own.split(max(1, CHUNK // len(self.labels))):
@@ -146,13 +235,24 @@ class Search:
     def new_features(self, aims: Tensor, generator: torch.Generator) -> Tensor:
         """Corners away from the class of a node's first target, [count, d]."""
         own = self.labels[aims[:, 0]]
-        chosen = torch.cat(
-            [(draws + (self.labels != part.unsqueeze(1))).argmax(1) for part, draws in self._draws(own, generator)]
-        )
+        chosen = self._strangers(own, generator)
         real = torch.rand(len(aims), 1, generator=generator) < 0.5
         towards = torch.where(real, self.rows[chosen], self.means[self.labels[chosen]])
         low, high = self.context.injection.feature_range
         return torch.where(towards > self.means[own], float(high), float(low))
+
+    def any_features(self, aims: Tensor, generator: torch.Generator) -> Tensor:
+        """Such corners, or the features of a real node of another class, [count, d]."""
+        rows = self.rows[self._strangers(self.labels[aims[:, 0]], generator)]
+        real = torch.rand(len(aims), 1, generator=generator) < 0.5
+        low, high = self.context.injection.feature_range
+        return torch.where(real, rows.clamp(float(low), float(high)), self.new_features(aims, generator))
+
+    def _strangers(self, own: Tensor, generator: torch.Generator) -> Tensor:
+        """Positions of random targets of other classes than these, [count]."""
+        return torch.cat(
+            [(draws + (self.labels != part.unsqueeze(1))).argmax(1) for part, draws in self._draws(own, generator)]
+        )
 
     def opposite(self, x: Tensor) -> Tensor:
         """The other end of the range in every coordinate."""
@@ -187,7 +287,7 @@ class Search:
         """Ask once, the model or its oracle."""
         with torch.no_grad():
             losses, right = self._judge(self._ask(self.edit(aims, x), x))
-        return Judged((int(right.sum()), -float(losses.mean())), right)
+        return Judged((int(right.sum()), -float(losses.mean())), right, losses)
 
 
 def _drawn(context: AttackContext, generator: torch.Generator) -> GraphEdit:

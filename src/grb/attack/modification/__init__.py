@@ -6,6 +6,7 @@ from grb.attack.modification.eva import EvA
 from grb.attack.modification.eva_plus import EvAPlus
 from grb.attack.modification.fga import FGA
 from grb.attack.modification.flip import FLIP
+from grb.attack.modification.grabnel import GRABNEL
 from grb.attack.modification.local_search import LocalSearch
 from grb.attack.modification.low_rank_collapse import LowRankCollapse
 from grb.attack.modification.lrbcd import LRBCD
@@ -18,6 +19,7 @@ from grb.attack.modification.poisoning import poisoned
 from grb.attack.modification.prbcd import GRBCD, PRBCD
 from grb.attack.modification.random import RAND, RND
 from grb.attack.modification.random_search import RandomSearch
+from grb.attack.modification.rl_s2v import RLS2V
 from grb.attack.modification.stack import STACK
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "FGA",
     "FGSM",
     "FLIP",
+    "GRABNEL",
     "GRBCD",
     "LRBCD",
     "LocalSearch",
@@ -35,6 +38,7 @@ __all__ = [
     "PGD",
     "PRBCD",
     "RAND",
+    "RLS2V",
     "RND",
     "RandomSearch",
     "STACK",

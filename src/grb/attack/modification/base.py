@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from grb._paper_calls import PaperCalls, paper_calls
 from grb.attack.base import Attack, AttackContext, context_from_arrays, is_mask, run_attack
-from grb.attack.modification.pairs import PairSpace, without
+from grb.attack.modification.pairs import PairSpace, contains, without
 from grb.errors import DataError
 from grb.graph import Adjacency, Graph, GraphEdit, convert
 from grb.threat import Change, Modification
@@ -115,6 +115,11 @@ class SearchState:
             return self.edit.add[:, :0]
         pairs = self.space.pairs(without(without(numbers, self.edges), self.flipped))
         return pairs[:, self._open(pairs, dropped=False)]
+
+    def allowed(self, numbers: Tensor) -> Tensor:
+        """Pairs among some ascending numbers that may be flipped, edges first, [2, p]."""
+        drops = self.space.numbers(self.drops).sort().values
+        return torch.cat([self.space.pairs(drops[contains(numbers, drops)]), self.absent(numbers)], dim=1)
 
     def _open(self, pairs: Tensor, *, dropped: bool) -> Tensor:
         """Which pairs the limits of their ends still allow to flip, [p]."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.local import FlipEvaluator, note_cost
-from grb.attack.modification.pairs import contains
+from grb.attack.modification.pairs import contains, first_places
 from grb.attack.modification.queried import search_evaluator, still_right
 from grb.attack.modification.selectors import accept
 from grb.attack.setting_checks import at_least, fractions
@@ -154,9 +154,5 @@ class _Evolution:
         numbers = individual[individual != NONE]
         if self.state.room is None and self.state.spare is None:
             return self.state.space.pairs(numbers.unique())
-        _, back = numbers.unique(return_inverse=True)
-        first = torch.full((len(numbers) + 1,), len(numbers)).scatter_reduce(
-            0, back, torch.arange(len(numbers)), "amin"
-        )
-        pairs = self.state.space.pairs(numbers[first[first < len(numbers)].sort().values])
+        pairs = self.state.space.pairs(numbers[first_places(numbers)])
         return accept(self.state, pairs, pairs.shape[1])

@@ -149,6 +149,18 @@ def ordered(pairs: Tensor) -> Tensor:
     return torch.stack([pairs.min(0).values, pairs.max(0).values])
 
 
+def first_places(numbers: Tensor) -> Tensor:
+    """Where every distinct number stands for the first time, ascending.
+
+    >>> first_places(torch.tensor([7, 3, 7, 5])).tolist()
+    [0, 1, 3]
+    """
+    _, back = numbers.unique(return_inverse=True)
+    end = len(numbers)
+    first = torch.full((end + 1,), end).scatter_reduce(0, back, torch.arange(end), "amin")
+    return first[first < end].sort().values
+
+
 def contains(ascending: Tensor, numbers: Tensor) -> Tensor:
     """Which of the numbers are in an ascending list, [p]."""
     if not len(ascending):

@@ -42,7 +42,7 @@ class RandomSearch(SquareSchedule, Limits):
         state = SearchState.of(context)
         if state.left <= 0 or state.space.count == 0:
             return state.edit
-        first = _drawn(state, context.targets, state.left, generator)
+        first = drawn_flips(state, context.targets, state.left, generator)
         oracle = context.oracle
         if oracle is not None and oracle.left < 2:  # too few to learn anything
             return finished(context, state.flip(first))
@@ -54,7 +54,7 @@ class RandomSearch(SquareSchedule, Limits):
             gone = self._taken_back(state, step, steps, generator)
             rest = state.undo(gone)
             ends = context.targets[evaluator.right] if evaluator.right.any() else context.targets
-            new = _drawn(rest, ends, rest.left, generator)
+            new = drawn_flips(rest, ends, rest.left, generator)
             change = torch.cat([state.pairs[:, gone], new], dim=1)
             if change.shape[1]:
                 found = evaluator.outcomes(change, torch.zeros(change.shape[1], dtype=torch.int64), 1)
@@ -79,7 +79,7 @@ class RandomSearch(SquareSchedule, Limits):
         return gone
 
 
-def _drawn(state: SearchState, ends: Tensor, count: int, generator: torch.Generator) -> Tensor:
+def drawn_flips(state: SearchState, ends: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """Random pairs with an end among some nodes that may be flipped together, [2, p] with p up to ``count``."""
     if not state.may_add:
         edges = state.drops
