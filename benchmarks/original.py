@@ -3,10 +3,13 @@
     python benchmarks/original.py --data DIR_OF_GRB_DATASETS --seeds 3 --save WEIGHTS
     PYTHONPATH=CLONE_OF_THUDM_GRB python benchmarks/original.py --data DIR_OF_GRB_DATASETS --seeds 3 --save WEIGHTS
     python benchmarks/original.py --data DIR_OF_GRB_DATASETS --weights WEIGHTS
+    python benchmarks/original.py --data DIR_OF_GRB_DATASETS --cross THERE HERE
 
-Trains three GCNs, attacks the first by injection, and evaluates the edits on all three: accuracy in fractions. With
-``--weights`` nothing is trained: the state dicts that the second line has saved are attacked here. The original needs two
-changes for current scipy: masks of torch as an index, and a ``vstack`` that is no longer COO.
+Trains three GCNs, attacks the first by injection, and evaluates the edits on all three: accuracy in fractions. Weights and
+edits are saved. With ``--weights`` nothing is trained: the state dicts that the second line has saved are attacked here.
+With ``--cross`` nothing is computed anew: every saved edit meets the two-layer models of both packages, so that one sees
+whether a difference comes with the edit or with the model. The original needs two changes for current scipy: masks of
+torch as an index, and a ``vstack`` that is no longer COO.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse as sp
 import torch
 
 import grb
@@ -96,7 +100,10 @@ def accuracy(model: Any, dataset: Any, features: Any, adj: Any) -> float:
     return round(float(found), 4)
 
 
-def attacked(models: dict[str, Any], dataset: Any, steps: int) -> dict[str, float]:
+def attacked(models: dict[str, Any], dataset: Any, steps: int, seed: int, place: Path) -> dict[str, float]:
+    ours: dict[str, Any] = (
+        {"seed": seed} if hasattr(grb, "load_model") else {}
+    )  # there the global generators draw edges
     attacks = {
         "rand": RAND(**LIMITS),
         "fgsm": FGSM(epsilon=0.01, n_epoch=steps, **LIMITS),
@@ -112,10 +119,37 @@ def attacked(models: dict[str, Any], dataset: Any, steps: int) -> dict[str, floa
             features=dataset.features,
             target_mask=dataset.test_mask,
             adj_norm_func=GCNAdjNorm,
+            **ours,
         )
+        sp.save_npz(place / f"{name}.adj.npz", sp.csr_matrix(adj))
+        torch.save(features, place / f"{name}.features.pt")
         whole = torch.cat([dataset.features, features])
         found |= {f"{name} on {victim}": accuracy(model, dataset, whole, adj) for victim, model in models.items()}
     return found
+
+
+def cross(places: dict[str, Path], data: str, seeds: int) -> None:
+    """Mean accuracy in % of two-layer models of either package under edits of either, every edit on every model."""
+    dataset = Dataset(name="grb-cora", data_dir=data, mode="full", feat_norm="arctan", verbose=False)
+    names = [f"{home}/{seed}" for home in places for seed in range(seeds)]
+    victims = {
+        name: utils.load_weights(
+            make("two_layers", dataset), places[name.split("/")[0]] / name.split("/")[1] / "two_layers.state.pt"
+        )
+        for name in names
+    }
+    for attack in ("fgsm", "pgd", "speit", "tdgia"):
+        scores: dict[str, list[float]] = {}
+        for name in names:
+            home, seed = name.split("/")
+            adj = sp.load_npz(places[home] / seed / f"{attack}.adj.npz")
+            features = torch.load(places[home] / seed / f"{attack}.features.pt", weights_only=True)
+            whole = torch.cat([dataset.features, features.detach()])
+            for victim, model in victims.items():
+                label = f"edits from {home}, models from {victim.split('/')[0]}"
+                scores.setdefault(label, []).append(accuracy(model, dataset, whole, adj))
+        rounded = {label: round(100 * sum(found) / len(found), 2) for label, found in scores.items()}
+        print(json.dumps({"attack": attack, "pairs": seeds**2, **rounded}), flush=True)
 
 
 def main() -> None:
@@ -126,20 +160,26 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--save", type=Path, default=Path("weights"))
     parser.add_argument("--weights", type=Path)
+    parser.add_argument("--cross", type=Path, nargs=2, metavar=("THERE", "HERE"))
     given = parser.parse_args()
     torch.set_num_threads(1)
+    if given.cross:
+        cross(dict(zip(("there", "here"), given.cross, strict=True)), given.data, given.seeds)
+        return
     for seed in range(given.seeds):
         utils.fix_seed(seed)
         dataset = Dataset(name="grb-cora", data_dir=given.data, mode="full", feat_norm="arctan", verbose=False)
         place = (given.weights or given.save) / str(seed)
-        place.mkdir(parents=True, exist_ok=True)
+        for each in (place, given.save / str(seed)):
+            each.mkdir(parents=True, exist_ok=True)
         if given.weights is None:
             models = {name: trained(name, dataset, given.epochs, place) for name in MODELS}
         else:  # the original's layer norm is no part of ours
             files = {name: place / f"{name}.state.pt" for name in ("attacked", "two_layers")}
             models = {name: utils.load_weights(make(name, dataset), path) for name, path in files.items()}
         package = str(Path(utils.__file__).parent.parent)
-        print(json.dumps({"package": package, "seed": seed, **attacked(models, dataset, given.steps)}), flush=True)
+        found = attacked(models, dataset, given.steps, seed, given.save / str(seed))
+        print(json.dumps({"package": package, "seed": seed, **found}), flush=True)
 
 
 if __name__ == "__main__":

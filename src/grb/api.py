@@ -26,6 +26,7 @@ from grb.names import ModelName
 from grb.threat import Threat
 from grb.trainer import Epoch, Fit
 from grb.trainer.imbalance import ClassWeights
+from grb.trainer.trainer import check_device
 
 
 class Scores(dict[str, float]):
@@ -382,15 +383,6 @@ def load_model(
     if len(chosen) > 1:
         raise DataError(f"{place.path} has {len(chosen)} models {source} of seed {seed}, trained in different ways")
     return checkpoint.load_model(place.find(chosen[0], "weights"))
-
-
-def check_device(device: str | torch.device) -> None:
-    """Refuse a device that torch does not know or cannot use here."""
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0][:100]
-        raise DataError(f"device '{device}' cannot be used here ({reason}); `grb doctor` shows what there is") from None
 
 
 def _check_dataset(dataset: Any) -> None:

@@ -48,6 +48,7 @@ _GRAPHS = {
     "nci109": "compounds screened against ovarian cancer",
     "dd": "proteins, enzyme or not, graphs below 3,500 nodes",
     "imdb-binary": "actors who played together, no features",
+    "imdb-multi": "actors who played together, 3 genres, no features",
     "reddit-binary": "threads of users who answer each other, no features",
     "reddit-multi-5k": "threads of 5 communities, no features",
     "collab": "collaborations of scientists, no features",

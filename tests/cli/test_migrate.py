@@ -153,3 +153,56 @@ def test_every_rule_has_a_new_spelling_and_every_new_name_of_ours_exists() -> No
         "new": "b",
         "package": "c",
     }
+
+
+PUBLIC = """
+deeprobust.graph.defense: GCN GCNSVD GCNJaccard RGCN ProGNN GraphConvolution GGCL_F GGCL_D GAT MedianGCN ChebNet SGC SimPGCN
+deeprobust.graph.defense: Node2Vec DeepWalk
+deeprobust.graph.defense_pyg: GCN GAT APPNP SAGE GPRGNN AirGNN
+deeprobust.graph.global_attack: BaseAttack DICE MetaApprox Metattack Random MinMax PGDAttack NIPA NodeEmbeddingAttack
+deeprobust.graph.global_attack: OtherNodeEmbeddingAttack PRBCD
+deeprobust.graph.targeted_attack: BaseAttack FGA RND Nettack IGAttack RLS2V SGAttack
+deeprobust.graph.data: Dataset PtbDataset PrePtbDataset Pyg2Dpr Dpr2Pyg AmazonPyg CoauthorPyg
+greatx.attack.targeted: TargetedAttacker RandomAttack DICEAttack FGAttack IGAttack SGAttack Nettack GFAttack PGDAttack
+greatx.attack.untargeted: UntargetedAttacker RandomAttack DICEAttack FGAttack IGAttack Metattack PGDAttack
+greatx.attack.injection: InjectionAttacker RandomInjection AdvInjection
+greatx.attack.backdoor: BackdoorAttacker FGBackdoor LGCBackdoor
+greatx.defense: CosinePurification JaccardPurification SVDPurification EigenDecomposition TSVD GNNGUARD UniversalDefense GUARD
+greatx.defense: DegreeGUARD RandomGUARD FeaturePropagation
+greatx.nn.models.supervised: GCN SGC SSGC DGC GAT APPNP DAGNN JKNet TAGCN NLGCN NLGAT NLMLP LogisticRegression MLP MedianGCN
+greatx.nn.models.supervised: RobustGCN AirGNN ElasticGNN SoftMedianGCN SimPGCN GNNGUARD SAT RTGCN SpikingGCN
+greatx.training: Trainer UnspuervisedTrainer get_trainer callbacks SATTrainer
+greatx.datasets: GraphDataset
+torch_geometric.contrib.nn: PRBCDAttack GRBCDAttack
+"""
+
+
+def test_every_public_name_of_the_other_packages_has_a_line() -> None:
+    """As their ``__all__`` lists them: DeepRobust and GreatX in November 2026."""
+    names, _ = rules()
+    listed = [
+        f"{home}.{name}"
+        for line in PUBLIC.strip().splitlines()
+        for home, _, given in [line.partition(": ")]
+        for name in given.split()
+    ]
+    assert [each for each in listed if each not in names] == []
+
+
+def test_what_has_no_counterpart_is_really_not_in_the_catalogue() -> None:
+    from grb import catalogue
+
+    ours = {
+        letters(name)
+        for kind in ("attack", "model")
+        for key, entry in catalogue.entries(kind).items()
+        for name in (key, *entry.aliases)
+    }
+    names, _ = rules()
+    lacking = [old for old, (_, rule) in names.items() if rule["new"].startswith("no counterpart")]
+    assert len(lacking) > 5
+    assert [old for old in lacking if letters(old.rpartition(".")[2]).removesuffix("attack") in ours] == []
+
+
+def letters(name: str) -> str:
+    return "".join(each for each in name.lower() if each.isalnum())

@@ -21,9 +21,9 @@ from grb.attack.modification import DICE, FGA, PRBCD
 from grb.attack.modification import RAND as EDGES
 from grb.compat.adjacency import PreparedAdjacency
 from grb.compat.arguments import PaperEraWarning, say_once
-from grb.dataset import Dataset
-from grb.defense import AdvTrainer
-from grb.errors import DataError
+from grb.dataset import CogDLDataset, Dataset, OGBDataset
+from grb.defense import AdvTrainer, GATGuard
+from grb.errors import DataError, MissingDataset
 from grb.model.base import predict
 from grb.model.torch import APPNP, GAT, GCN, GIN, SGCN, TAGCN, GraphSAGE
 from grb.trainer import AutoTrainer, Trainer
@@ -311,3 +311,70 @@ def test_files_are_never_pickles(tmp_path: Path, dataset: Dataset, model: nn.Mod
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     path = utils.save_df_to_csv(pandas.DataFrame({"a": [1]}), tmp_path)
     assert path.read_text().splitlines()[0] == ",a"
+
+
+def test_a_trainer_is_given_the_attacked_graph_as_test_scripts_do(dataset: Dataset, model: nn.Module) -> None:
+    trainer = Trainer(dataset=dataset, optimizer=torch.optim.Adam(model.parameters()), feat_norm=None)
+    clean = trainer.evaluate(model, dataset.test_mask)
+    attack = PRBCD(epsilon=0.01, n_epoch=20, n_node_mod=0, n_edge_mod=100, feat_lim_min=-1, feat_lim_max=1)
+    trainer.adj, trainer.features = attack.attack(
+        model, dataset.adj, dataset.features, dataset.test_mask, adj_norm_func=GCNAdjNorm
+    )
+    attacked = trainer.evaluate(model, dataset.test_mask)
+    assert attacked < clean
+    assert attacked == pytest.approx(
+        utils.evaluate(model, trainer.features, trainer.adj, dataset.labels, mask=dataset.test_mask)
+    )
+
+
+@pytest.mark.parametrize("kind", [Trainer, AdvTrainer])
+def test_the_normalisation_of_a_trainer_is_that_of_its_model_or_refused(kind: Any, dataset: Dataset) -> None:
+    made = GCN(dataset.num_features, dataset.num_classes, 8, 2)
+    options = {"dataset": dataset, "optimizer": torch.optim.Adam(made.parameters()), "loss": functional.nll_loss}
+    kind(**options, adj_norm_func=GCNAdjNorm).train(model=made, n_epoch=1)
+    with pytest.raises(DataError, match="the model normalises by GCNAdjNorm"):
+        kind(**options, adj_norm_func=SAGEAdjNorm).train(model=made, n_epoch=1)
+
+
+def test_gat_guard_takes_another_activation(dataset: Dataset, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    sizes = (dataset.num_features, dataset.num_classes, [8])
+    plain = GATGuard(*sizes)
+    changed = GATGuard(*sizes, num_heads=4, activation=functional.relu, drop=True)
+    assert changed.params["activation"] == "relu"
+    changed.load_state_dict(plain.state_dict())
+    assert not torch.allclose(predict(changed, dataset.graph), predict(plain, dataset.graph))
+    again = grb.load_model(grb.save_model(changed, tmp_path / "guard.safetensors"))
+    assert torch.equal(predict(again, dataset.graph), predict(changed, dataset.graph))
+
+
+def test_names_of_datasets_that_the_examples_load_are_known() -> None:
+    for name in ("imdb-m", "imdb-b", "collab", "reddit-b"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("GRB_DATA", raising=False)
+            patch.setenv("GRB_OFFLINE", "1")
+            with pytest.raises(MissingDataset, match="TUDataset"):
+                CogDLDataset(name=name, data_dir="nowhere")
+    with pytest.raises(DataError, match="sequences of words"):
+        OGBDataset(name="ogbg-code2")
+
+
+def test_an_auto_trainer_with_the_old_signature_sees_no_test_node(dataset: Dataset) -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install optuna")
+    x = dataset.features.clone()
+    x[dataset.test_mask] = torch.randn(int(dataset.test_mask.sum()), x.shape[1], generator=torch.Generator())
+    masks = {name: getattr(dataset, name) for name in ("train_mask", "val_mask", "test_mask")}
+    data = [
+        grb.dataset.CustomDataset(dataset.adj, features, dataset.labels, **masks, feat_norm=None)
+        for features in (dataset.features, x)
+    ]
+    found = [
+        AutoTrainer(
+            dataset=each,
+            model_class=GCN,
+            params_search=lambda trial: ({"hidden_features": 8, "n_layers": 2}, {"lr": 0.02, "n_epoch": 15}),
+            n_trials=1,
+        ).run()
+        for each in data
+    ]
+    assert found[0] == found[1]

@@ -115,3 +115,48 @@ def test_trained_model_is_saved_where_asked(dataset: Dataset, tmp_path: Path) ->
     model, _ = trained(dataset, how={"save_dir": tmp_path / "models", "save_name": "gcn.safetensors"})
     loaded = load_model(tmp_path / "models" / "gcn.safetensors")
     assert torch.equal(predict(loaded, dataset.graph), predict(model, dataset.graph))
+
+
+def test_an_assigned_graph_is_what_evaluate_and_inference_meet(dataset: Dataset) -> None:
+    model, adam = made(dataset)
+    trainer = Trainer(dataset, adam)
+    trainer.train(model, 20)
+    clean = trainer.evaluate(model)
+    assert (trainer.adj != dataset.adj).nnz == 0 and torch.equal(trainer.features, dataset.features)
+    trainer.features = torch.flip(dataset.features, [1])
+    worse = trainer.evaluate(model)
+    assert worse < clean
+    trainer.adj = sp.csr_matrix((N, N))
+    x = torch.flip(dataset.features, [1])
+    alone = x @ model.state_dict()["convs.0.linear.weight"] + model.state_dict()["convs.0.linear.bias"]
+    alone = alone.relu() @ model.state_dict()["convs.1.linear.weight"] + model.state_dict()["convs.1.linear.bias"]
+    assert torch.allclose(trainer.inference(model), alone, atol=1e-5)
+
+
+def test_nodes_behind_those_of_the_dataset_do_not_count(dataset: Dataset) -> None:
+    model, adam = made(dataset)
+    trainer = Trainer(dataset, adam)
+    trainer.train(model, 5)
+    clean = trainer.evaluate(model)
+    trainer.features = torch.cat([dataset.features, torch.zeros(2, 3)])
+    trainer.adj = sp.block_diag([dataset.adj, sp.csr_matrix((2, 2))]).tocsr()
+    assert trainer.inference(model).shape == (N + 2, 3)
+    assert trainer.evaluate(model) == clean
+
+
+def test_training_on_an_assigned_graph_is_refused_and_other_parts_cannot_be_assigned(dataset: Dataset) -> None:
+    model, adam = made(dataset)
+    trainer = Trainer(dataset, adam)
+    trainer.features = dataset.features + 1
+    with pytest.raises(DataError, match="CustomDataset"):
+        trainer.train(model, 1)
+    for name in ("labels", "train_mask", "val_mask", "test_mask"):
+        assert torch.equal(getattr(trainer, name), getattr(dataset, name))
+        with pytest.raises(AttributeError):
+            setattr(trainer, name, getattr(dataset, name))
+
+
+def test_a_device_that_is_not_there_is_refused_in_a_sentence(dataset: Dataset) -> None:
+    _, adam = made(dataset)
+    with pytest.raises(DataError, match=r"device 'cuda:99' cannot be used here .*`grb doctor`"):
+        Trainer(dataset, adam, device="cuda:99")

@@ -81,8 +81,8 @@ def train(
       grb train gcn-jaccard+at-full gatguard -d synth-cora --store results
       grb train gin gcn -d mutag --split 3 -o models/
     """
-    from grb.api import check_device
     from grb.dataset import load_dataset
+    from grb.trainer.trainer import check_device
 
     options.check_counts(threads=threads)
     listed, changes = options.chosen_seeds(seed, seeds), options.settings_of(params, "--param")

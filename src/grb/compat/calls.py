@@ -42,7 +42,11 @@ def _dataset(cls: Any, given: dict[str, Any]) -> Any:
 
 
 def _trainer(cls: Any, given: dict[str, Any]) -> Any:
-    return type.__call__(cls, **trainers.trainer_arguments(cls.__name__, given))
+    if given.get("adj_norm_func") is None:
+        given.pop("adj_norm_func", None)
+    else:
+        cls = trainers.NormTrainer
+    return type.__call__(cls, **trainers.trainer_arguments("Trainer", given))
 
 
 def _evaluator(cls: Any, given: dict[str, Any]) -> Any:

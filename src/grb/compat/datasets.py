@@ -29,6 +29,7 @@ COGDL = {
     "reddit": "reddit-rebuilt",
     "mutag": "mutag",
     "imdb-b": "imdb-binary",
+    "imdb-m": "imdb-multi",
     "collab": "collab",
     "proteins": "proteins",
     "nci1": "nci1",
@@ -92,7 +93,7 @@ class CogDLDataset(_Loaded):
     Differs from THUDM/grb: ``lcc`` keeps the largest component (there the first), graphs are split by a fixed seed.
 
     Args:
-        name: cora, citeseer, pubmed, flickr, reddit; mutag, imdb-b, collab, reddit-b, ...; or any name of `grb ls datasets`.
+        name: cora, citeseer, pubmed, flickr, reddit; mutag, imdb-b, imdb-m, collab, reddit-b; or any name of `grb ls datasets`.
         data_dir: Directory to search before ``$GRB_DATA`` and the cache.
         mode: ``origin``, or ``lcc`` for the largest connected component.
         verbose: Without effect.
@@ -123,7 +124,13 @@ class OGBDataset(_Loaded):
     """
 
     def __init__(self, name: str, data_dir: str | os.PathLike[str] | None = None, verbose: bool = False) -> None:
-        super().__init__(name.replace("_", "-"), data_dir)
+        name = name.replace("_", "-")
+        if name == "ogbg-code2":
+            raise DataError(
+                "ogbg-code2 asks for sequences of words, which no model here gives; ogbg-molhiv, ogbg-moltox21 and "
+                "ogbg-molpcba classify graphs"
+            )
+        super().__init__(name, data_dir)
 
 
 def feat_normalize(features: Any, norm: str | None = None, lim_min: float = -1.0, lim_max: float = 1.0) -> Tensor:

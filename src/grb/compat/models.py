@@ -20,7 +20,6 @@ from grb.graph import CSR, Adjacency, dense
 from grb.model.base import GraphModel
 from grb.model.layers import Dropout
 from grb.model.pooled import Pooled, pooled
-from grb.model.stack import ConvStack
 from grb.model.torch.appnp import APPNP
 from grb.model.torch.gat import GAT, GATConv
 from grb.model.torch.gin import GIN, GINConv
@@ -117,11 +116,12 @@ def _activation(cls: type[GraphModel], given: dict[str, Any], changes: dict[str,
     own = OWN_ACTIVATION.get(cls.name, "relu")
     if name == own:
         return
-    if name is None or not issubclass(cls, ConvStack):
+    own_method = hasattr(cls, "activation")
+    if name is None or not own_method:
         shown = name or getattr(asked, "__name__", repr(asked))
         raise DataError(
             f"{cls.__name__} got activation={shown}, but it has {own} between layers; for another one {SUBCLASS} "
-            + ("activation(h)" if issubclass(cls, ConvStack) else "forward(x, op)")
+            + ("activation(h)" if own_method else "forward(x, op)")
         )
     changes["activation"] = name
 

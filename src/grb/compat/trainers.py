@@ -14,14 +14,16 @@ from torch.nn import functional
 from grb.attack.base import Attack
 from grb.attack.build import scenario_of
 from grb.automl.search import AutoTrainer as Search
+from grb.compat.adjacency import Norm
 from grb.compat.arguments import is_cross_entropy, refuse_unless, say_once, without_effect
+from grb.compat.attacks import check_norm
 from grb.compat.files import save_model
 from grb.compat.metrics import eval_acc
 from grb.dataset import Dataset
 from grb.dataset.view import View
 from grb.defense.adversarial import AdversarialTraining
 from grb.errors import DataError
-from grb.model.base import evaluating, predict, prepare
+from grb.model.base import dropout_rate, evaluating, predict, prepare
 from grb.model.build import Settings
 from grb.trainer.graphs import fit_graphs
 from grb.trainer.loop import Epoch, Fit
@@ -46,6 +48,24 @@ def trainer_arguments(owner: str, given: dict[str, Any]) -> dict[str, Any]:
     if given.get("lr_scheduler") is None:
         given.pop("lr_scheduler", None)
     return given
+
+
+class NormTrainer(Trainer):
+    """A trainer that was made with ``adj_norm_func=``, as in THUDM/grb's first releases: its models must normalise so.
+
+    Args:
+        adj_norm_func: One of :mod:`grb.utils.normalize`.
+        options: Arguments of :class:`grb.trainer.Trainer`.
+    """
+
+    def __init__(self, adj_norm_func: Norm, **options: Any) -> None:
+        super().__init__(**options)
+        self.adj_norm_func = adj_norm_func
+
+    def train(self, model: nn.Module, n_epoch: int, *args: Any, **options: Any) -> Any:
+        """As :meth:`grb.trainer.Trainer.train`."""
+        check_norm("Trainer", model, self.adj_norm_func)
+        return super().train(model, n_epoch, *args, **options)
 
 
 def train(trainer: Trainer, given: dict[str, Any]) -> Fit | Scores:
@@ -129,6 +149,7 @@ class AdvTrainer(Trainer):
         feat_norm: None; features are normalised by the dataset.
         attack: What to train against, such as ``FGSM(epsilon=0.01, n_epoch=10, ...)`` with its limits; None trains plainly.
         attack_mode: ``injection`` or ``modification``, which the attack must be.
+        adj_norm_func: The normalisation of the model, which must be its own; None does not look.
         options: Arguments of :class:`grb.trainer.Trainer`.
     """
 
@@ -140,6 +161,8 @@ class AdvTrainer(Trainer):
         feat_norm: str | None = None,
         attack: Any = None,
         attack_mode: str = "injection",
+        *,
+        adj_norm_func: Norm | None = None,
         **options: Any,
     ) -> None:
         given = trainer_arguments("AdvTrainer", {"feat_norm": feat_norm, **options})
@@ -150,9 +173,9 @@ class AdvTrainer(Trainer):
             raise DataError(
                 f"attack_mode is {attack_mode!r}, but {type(attack).__name__} is a {scenario_of(attack)} attack"
             )
-        self.attack = attack
+        self.attack, self.adj_norm_func = attack, adj_norm_func
 
-    def train(  # type: ignore[override]
+    def train(
         self,
         model: nn.Module,
         n_epoch: int,
@@ -163,18 +186,21 @@ class AdvTrainer(Trainer):
         train_mode: str = "inductive",
         verbose: bool = False,
         *,
+        dropout: float | None = None,
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> Fit:
         """Train adversarially; the model ends with its best validation weights, in evaluation mode."""
+        check_norm("AdvTrainer", model, self.adj_norm_func)
         given = {"save_dir": save_dir, "save_name": save_name, "save_after": save_after, "verbose": verbose}
         options = _train_options("AdvTrainer.train", given)
         more: dict[str, Any] = {}
         if self.attack is not None:
             settings = Settings("gcn", epochs=n_epoch)
             more = AdversarialTraining(settings=settings, attack=self.attack, threat=self.attack.threat()).options()
-        fitted = self._fit(
-            model, _spelled(train_mode), epochs=n_epoch, eval_every=eval_every, on_epoch=on_epoch, **more
-        )
+        with dropout_rate(model, dropout):
+            fitted = self._fit(
+                model, _spelled(train_mode), epochs=n_epoch, eval_every=eval_every, on_epoch=on_epoch, **more
+            )
         options.save(model)
         return fitted
 

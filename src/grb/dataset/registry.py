@@ -120,6 +120,7 @@ SOURCES: Mapping[str, Source] = {
     "nci109": _tu("NCI109"),
     "dd": _tu("DD", title="D&D"),
     "imdb-binary": _tu("IMDB-BINARY"),
+    "imdb-multi": _tu("IMDB-MULTI"),
     "reddit-binary": _tu("REDDIT-BINARY"),
     "reddit-multi-5k": _tu("REDDIT-MULTI-5K"),
     "collab": _tu("COLLAB"),

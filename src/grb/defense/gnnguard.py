@@ -168,6 +168,10 @@ class GATGuard(_Guarded):
             for layer, (before, after) in enumerate(zip(inputs, self.widths[1:], strict=True))
         )
 
+    def activation(self, h: Tensor) -> Tensor:
+        """The exponential linear unit."""
+        return functional.elu(h)
+
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """Logits of every node, [n, classes]."""
         h, weights = dense(x), None
@@ -175,5 +179,5 @@ class GATGuard(_Guarded):
             weights = self._weights(op, h, weights)
             h = conv(h, CSR(op.pattern, weights))
             if position < len(self.convs) - 1:
-                h = self.drop(functional.elu(h))
+                h = self.drop(self.activation(h))
         return h

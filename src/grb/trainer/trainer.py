@@ -14,7 +14,9 @@ from grb import _lazy
 from grb import metric as metrics
 from grb._paper_calls import PaperCalls, paper_calls
 from grb.dataset import Dataset
+from grb.dataset.view import View
 from grb.errors import DataError
+from grb.graph import Graph
 from grb.model.base import dropout_rate, predict
 from grb.trainer.checkpoint import save_model
 from grb.trainer.loop import Epoch, Fit, Loss, fit
@@ -68,8 +70,10 @@ class Trainer(metaclass=PaperCalls):
             )
         self.patience = getattr(early_stop, "patience", early_stop_patience) if early_stop else None
         self.eval_metric = eval_metric
+        check_device(device)
         self.device = torch.device(device)
         self.seed = seed
+        self._assigned: dict[str, Any] = {}
 
     @paper_calls()
     def train(
@@ -104,12 +108,10 @@ class Trainer(metaclass=PaperCalls):
 
     def _fit(self, model: nn.Module, train_mode: str, **options: Any) -> Fit:
         """Train with this trainer's settings and the options of :func:`~grb.trainer.fit` for one training."""
-        if train_mode not in ("inductive", "transductive"):
-            raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
+        view = self.view(train_mode)
         ours = {id(parameter) for parameter in model.parameters()}
         if not any(id(parameter) in ours for group in self.optimizer.param_groups for parameter in group["params"]):
             raise DataError("the optimizer has none of this model's parameters; make it with model.parameters()")
-        view = self.dataset.defender_view() if train_mode == "inductive" else self.dataset.transductive_view()
         return fit(
             model.to(self.device),
             view.to(self.device),
@@ -122,17 +124,69 @@ class Trainer(metaclass=PaperCalls):
             **options,
         )
 
+    def view(self, train_mode: str) -> View:
+        """What a training of this mode may see of the dataset."""
+        if train_mode not in ("inductive", "transductive"):
+            raise DataError(f"train_mode is {train_mode!r}, but 'inductive' or 'transductive' is needed")
+        if self._assigned:
+            raise DataError(
+                f"{' and '.join(self._assigned)} of the trainer were assigned, which inference and evaluate use; to train on "
+                "another graph make a dataset of it: CustomDataset(adj, features, labels, train_mask, ...)"
+            )
+        return self.dataset.defender_view() if train_mode == "inductive" else self.dataset.transductive_view()
+
+    @property
+    def adj(self) -> Any:
+        """Adjacency that ``inference`` and ``evaluate`` meet: the dataset's, or an attacked one that was assigned."""
+        return self._assigned.get("adj", self.dataset.adj)
+
+    @adj.setter
+    def adj(self, adj: Any) -> None:
+        self._assigned["adj"] = adj
+
+    @property
+    def features(self) -> Tensor:
+        """Features that ``inference`` and ``evaluate`` meet: the dataset's, or attacked ones that were assigned."""
+        found: Tensor = self._assigned.get("features", self.dataset.features)
+        return found
+
+    @features.setter
+    def features(self, features: Tensor) -> None:
+        self._assigned["features"] = features
+
+    # the dataset's; an assignment would change nothing, so Python refuses it
+    labels = property(lambda self: self.dataset.labels)
+    train_mask = property(lambda self: self.dataset.train_mask)
+    val_mask = property(lambda self: self.dataset.val_mask)
+    test_mask = property(lambda self: self.dataset.test_mask)
+
     def inference(self, model: nn.Module) -> Tensor:
-        """Logits of all nodes of the whole graph, [n, classes]."""
-        return predict(model, self.dataset.graph.to(self.device)).cpu()
+        """Logits of all nodes of the whole graph, [n, classes]; of an attacked one if that was assigned."""
+        graph = self.dataset.graph
+        if self._assigned:
+            graph, _ = Graph.build(self.adj, self.features.detach().cpu(), mode="canonicalise")
+        return predict(model, graph.to(self.device)).cpu()
 
     def evaluate(self, model: nn.Module, mask: Tensor | None = None) -> float:
-        """Score on the nodes of a mask (the dataset's test mask if not given), each met in the whole graph."""
+        """Score on the nodes of a mask (the dataset's test mask if not given), each met in the whole graph.
+
+        Nodes behind those of the dataset, which an assigned graph may have, are injected ones and do not count.
+        """
         mask = self.dataset.test_mask if mask is None else mask
-        logits, y = self.inference(model)[mask], self.dataset.labels[mask]
+        y = self.dataset.labels
+        logits, y = self.inference(model)[: len(y)][mask], y[mask]
         if self.eval_metric is not None:
             return float(self.eval_metric(logits, y))
         return metrics.accuracy(logits, y) if y.dim() == 1 else metrics.f1(logits > 0, y)
+
+
+def check_device(device: str | torch.device) -> None:
+    """Refuse a device that torch does not know or cannot use here."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0][:100]
+        raise DataError(f"device '{device}' cannot be used here ({reason}); `grb doctor` shows what there is") from None
 
 
 # of the papers' era

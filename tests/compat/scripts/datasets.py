@@ -62,6 +62,10 @@ assert graphs.num_graphs == len(graphs.graphs) and graphs.num_nodes_max >= graph
 connected = CogDLDataset(name="synth-tiny", mode="lcc")
 assert connected.num_nodes <= dataset.num_nodes
 
+# %% `CogDLDataset(name)` of graphs: mutag, imdb-b, imdb-m, collab, reddit-b
+# differs: files are those of TUDataset
+CogDLDataset(name="imdb-m", data_dir="nowhere")
+
 # %% `OGBDataset(name, data_dir, verbose)`
 # differs: hyphens or underscores; files come from OGB's archives
 from grb.dataset import OGBDataset
@@ -89,3 +93,6 @@ Dataset(name="mine", data_dir="somewhere", custom=True)
 
 # %% `CustomDataset(save=True)`
 CustomDataset(adj=adj, features=features, labels=labels, save=True)
+
+# %% `OGBDataset(name='ogbg-code2')`
+OGBDataset(name="ogbg-code2")

@@ -205,7 +205,7 @@ gat_guard = GATGuard(
     **sizes,
     n_layers=2,
     n_heads=2,
-    activation=F.elu,
+    activation=F.leaky_relu,
     layer_norm=False,
     feat_norm=None,
     adj_norm_func=GCNAdjNorm,
@@ -278,6 +278,26 @@ for other in (appnp, gin, sage, sgcn, tagcn, mlp, gat, wide, grand, robust, svd,
 logits = trainer.inference(model)
 score = trainer.evaluate(model, dataset.test_mask)
 assert logits.shape == (dataset.num_nodes, dataset.num_classes)
+
+# %% `trainer.adj, trainer.features = adj_attack, features_attack`, then `Trainer.evaluate(model, mask)`
+# differs: training on an assigned graph is refused
+from grb.attack.modification.rand import RAND
+
+trainer.adj, trainer.features = RAND(n_edge_mod=50).attack(dataset.adj, dataset.index_test), dataset.features
+assert trainer.evaluate(model, dataset.test_mask) != score
+
+# %% `Trainer(adj_norm_func)` of the first releases
+# differs: it must be what the model does
+first = Trainer(
+    dataset=dataset,
+    optimizer=torch.optim.Adam(model.parameters(), lr=0.01),
+    loss=F.nll_loss,
+    adj_norm_func=GCNAdjNorm,
+    lr_scheduler=False,
+    early_stop=False,
+    device="cpu",
+)
+first.train(model=model, n_epoch=2, eval_every=1, save_after=0, train_mode="inductive", dropout=0.5, verbose=False)
 
 
 # %% a custom module with `forward(x, adj)` and `adj_norm_func`
