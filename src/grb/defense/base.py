@@ -60,6 +60,9 @@ class Training:
         if torch.device(self.device).type != "cpu":
             generator = torch.Generator(self.device).manual_seed(seed)
         self._check_task(model, view)
+        before = getattr(model, "before_training", None)
+        if before is not None:
+            before(view, seed=seed)
         train = fit if view.graph.ptr is None else fit_graphs
         with _seeded(model, seed):
             result = train(
