@@ -149,6 +149,12 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "sgc": Entry("grb.model.torch.sgcn:SGC", "simplified convolutions as in their paper (Wu et al. 2019)"),
         "gprgnn": Entry("grb.model.torch.gprgnn:GPRGNN", "learnt weights of hops (Chien et al. 2021)", ("gpr-gnn",)),
         "chebnetii": Entry("grb.model.torch.chebnetii:ChebNetII", "a learnt Chebyshev filter (He et al. 2022)"),
+        "sgformer": Entry(
+            "grb.model.torch.sgformer:SGFormer", "linear attention over all nodes beside a GCN (Wu et al. 2023)"
+        ),
+        "gps": Entry(
+            "grb.model.torch.gps:GPS", "convolution and linear attention in every layer (Rampášek et al. 2022)"
+        ),
         "r-gcn": Entry(
             "grb.defense.robustgcn:RobustGCN",
             "Gaussian hidden states (Zhu et al. 2019)",
