@@ -162,8 +162,8 @@ class Recipe:
         for spec in self.defenses:
             if ModelName.parse(spec.name).wrapper in MEMORY:
                 raise DataError(
-                    f"recipe '{self.name}' has '{spec.name}', which knows every original node in transductive training, so that "
-                    "an injection board would say nothing about it; leave train_mode out"
+                    f"recipe '{self.name}' has '{spec.name}', which knows every original node in transductive training, so "
+                    "that an injection board would say nothing about it; leave train_mode out"
                 )
 
     def quickly(self) -> Recipe:
