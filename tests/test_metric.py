@@ -25,6 +25,7 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
+from sklearn.metrics import roc_curve as sklearn_roc_curve
 
 from grb import metric
 from grb.errors import DataError, GRBError
@@ -666,3 +667,16 @@ def test_inputs_are_never_changed() -> None:
     values.flags.writeable = False
     metric.three_min(values), metric.weighted(values, side="attack"), metric.auroc(values, [0, 1, 1])
     assert values.tolist() == [3.0, 1.0, 2.0]
+
+
+def test_the_roc_curve_is_scikit_learns_and_its_area_is_auroc() -> None:
+    scores, y = [0.1, 0.4, 0.35, 0.8, 0.8, 0.2], [0, 0, 1, 1, 0, 0]
+    false, true = metric.roc_curve(scores, y)
+    theirs = sklearn_roc_curve(y, scores, drop_intermediate=False)
+    assert false == pytest.approx(theirs[0]) and true == pytest.approx(theirs[1])
+    assert np.trapezoid(true, false) == pytest.approx(metric.auroc(scores, y))
+    for bad in ([0] * 6, [1] * 6):
+        with pytest.raises(DataError, match="only one class"):
+            metric.roc_curve(scores, bad)
+    with pytest.raises(DataError, match="NaN"):
+        metric.roc_curve([float("nan"), 1], [0, 1])

@@ -20,6 +20,7 @@ PACKAGES = (
     "attack.injection",
     "attack.modification",
     "certificate",
+    "detector",
     "trainer",
     "model",
     "model.torch",

@@ -16,7 +16,7 @@ from grb._version import __version__
 
 if TYPE_CHECKING:
     from grb import perturb
-    from grb.api import Scores, certify, evaluate, load_model, run_attack, train, train_with_history
+    from grb.api import Scores, certify, detect, evaluate, load_model, run_attack, train, train_with_history
     from grb.auditing import audit
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
@@ -32,6 +32,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
+    "detect",
     "evaluate",
     "export_model",
     "load_dataset",
@@ -48,7 +49,8 @@ __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
         **dict.fromkeys(
-            ("Scores", "certify", "evaluate", "load_model", "run_attack", "train", "train_with_history"), "grb.api"
+            ("Scores", "certify", "detect", "evaluate", "load_model", "run_attack", "train", "train_with_history"),
+            "grb.api",
         ),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),

@@ -17,9 +17,11 @@ from grb.certificate import Certificate, CertifiedResult, build_certificate, def
 from grb.dataset import Dataset
 from grb.dataset.targets import Targets, select_targets
 from grb.defense import build_defense
+from grb.detector import Detection, Detector
+from grb.detector import detect as run_detector
 from grb.errors import DataError, nearest
 from grb.evaluator.baseline import check_majority
-from grb.evaluator.scoring import Edit, Metrics, changed_graph, checked_model, predict_checked, score
+from grb.evaluator.scoring import Edit, Metrics, changed_graph, checked_model, edit_of, predict_checked, score
 from grb.metric.names import CustomMetric, Metric
 from grb.model.base import GraphModel, check_task
 from grb.names import ModelName
@@ -343,6 +345,26 @@ def certify(
         raise DataError(f"parameters {sorted(params)} go with a certificate's name; yours is built already")
     made = build_certificate(chosen, **params) if isinstance(chosen, str) else chosen
     return run_certificate(made, model, dataset, threat, mode=mode, seed=seed)
+
+
+def detect(detector: str | Detector, dataset: Dataset, edit: Edit = None, *, seed: int = 0, **params: Any) -> Detection:
+    """What a defender notices of an attack who has seen the training graph alone.
+
+    Args:
+        detector: A name (``grb ls detectors``), or a fitted detector.
+        dataset: The dataset.
+        edit: An attack's result or its edit; the clean graph if None, which has scores but no ROC curves.
+        seed: Random seed of whatever the detector learns.
+        params: For a named detector: its own arguments, e.g. ``side="both"`` of ``homophily``.
+
+    >>> from grb.dataset import load_dataset
+    >>> dataset = load_dataset("synth-tiny")
+    >>> attack = run_attack("rnd", None, dataset)
+    >>> sorted(detect("feature-likelihood", dataset, attack).auroc)
+    ['edges', 'nodes']
+    """
+    _check_dataset(dataset)
+    return run_detector(detector, dataset, edit_of(edit), seed=seed, **params)
 
 
 def load_model(

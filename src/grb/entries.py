@@ -150,6 +150,12 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "sgc": Entry("grb.model.torch.sgcn:SGC", "simplified convolutions as in their paper (Wu et al. 2019)"),
         "gprgnn": Entry("grb.model.torch.gprgnn:GPRGNN", "learnt weights of hops (Chien et al. 2021)", ("gpr-gnn",)),
         "chebnetii": Entry("grb.model.torch.chebnetii:ChebNetII", "a learnt Chebyshev filter (He et al. 2022)"),
+        "sgformer": Entry(
+            "grb.model.torch.sgformer:SGFormer", "linear attention over all nodes beside a GCN (Wu et al. 2023)"
+        ),
+        "gps": Entry(
+            "grb.model.torch.gps:GPS", "convolution and linear attention in every layer (Rampášek et al. 2022)"
+        ),
         "r-gcn": Entry(
             "grb.defense.robustgcn:RobustGCN",
             "Gaussian hidden states (Zhu et al. 2019)",
@@ -191,6 +197,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             DEFENDED, "no edges between nodes with dissimilar features by cosine (Wu et al. 2019)", group="defense"
         ),
         "gcn-transform": Entry(DEFENDED, "features squashed by arctan (SPEIT, KDD Cup 2020)", group="defense"),
+        "gcn-detect": Entry(DEFENDED, "no edges that a detector suspects (ours)", group="defense"),
         "mlp": Entry("grb.model.torch.mlp:MLP", "multi-layer perceptron: the baseline that sees no edges"),
     },
     # models of the taxonomy: one blueprint, one convolution each
@@ -219,6 +226,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "grb.defense.preprocess:Cosine", "gcn-cosine: drop edges between nodes of low cosine similarity"
         ),
         "transform": Entry("grb.defense.preprocess:Transform", "gcn-transform: squash features"),
+        "detect": Entry("grb.defense.detect:Detect", "gcn-detect: drop edges that a detector suspects (ours)"),
         "known": Entry("grb.model.known:Known", "gcn+known: hears only nodes of the training graph (ours)"),
         "bounded": Entry(
             "grb.model.bounded:Bounded", "gcn+bounded: the same, and a bounded vote of every unknown node (ours)"
@@ -436,6 +444,18 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "randomly deleted edges and features (Scholten et al. 2022)",
             group="hijacked nodes",
         ),
+    },
+    # what a defender notices who has seen the training graph alone
+    "detector": {
+        "feature-likelihood": Entry(
+            "grb.detector.likelihood:FeatureLikelihood", "rows of features that are unlikely by principal components"
+        ),
+        "homophily": Entry("grb.detector.homophily:Homophily", "nodes unlike their neighbours (Chen et al. 2022)"),
+        "degree": Entry("grb.detector.degree:Degree", "unusual numbers of edges"),
+        "consistency": Entry(
+            "grb.detector.consistency:Consistency", "neighbours of other classes by their features alone"
+        ),
+        "joint": Entry("grb.detector.joint:Joint", "all of these together, unusual in any direction"),
     },
     # other names are those of the paper's code
     "perturbation": {

@@ -21,6 +21,8 @@ LAYER_NORM = "ln"
 ADVERSARIAL = ("at", "at-random", "at-full")
 # models around a model, for which certificates exist
 WRAPPERS = ("known", "bounded", "hash-vote", "smooth")
+# of these, models that treat nodes of the training graph unlike strangers
+MEMORY = ("known", "bounded")
 # defenses that stand behind a plus; all others of the catalogue are graph preprocessing and stand behind a hyphen
 SUFFIXES = (LAYER_NORM, *ADVERSARIAL, *WRAPPERS)
 

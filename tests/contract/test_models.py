@@ -17,9 +17,9 @@ from grb.trainer import load_model, save_model
 from grb.trainer.loop import _remembering
 
 CLASSES, FEATURES = 4, 9
-WITHOUT_NORM = ("sgc", "r-gcn", "gcnguard", "gatguard", "gcn-svd", "grand")
+WITHOUT_NORM = ("sgc", "r-gcn", "gcnguard", "gatguard", "gcn-svd", "grand", "sgformer", "gps")
 # weights along edges that depend on earlier layers or on neighbours of neighbours, and edges that depend on features
-WITHOUT_STAGES = ("gcnguard", "gatguard", "egnnguard", "rung", "elasticgnn", "softmedian-gdc")
+WITHOUT_STAGES = ("gcnguard", "gatguard", "egnnguard", "rung", "elasticgnn", "softmedian-gdc", "sgformer", "gps")
 OPTIONS = [
     *[(name, {}) for name in entries("model")],
     *[(f"{name}+ln", {}) for name in entries("model") if name not in WITHOUT_NORM],
@@ -33,6 +33,8 @@ OPTIONS = [
     ("rung", {"variant": "code", "gamma": 1.0}),
     ("elasticgnn", {"norm": "l1", "lambda1": 0.1}),
     ("gprgnn", {"coefficients": "random", "k": 3}),
+    ("gps", {"heads": 2}),
+    ("sgformer", {"graph_weight": 0.5, "alpha": 0.9}),
     ("gat-transform-cosine", {"function": "unit"}),
 ]
 

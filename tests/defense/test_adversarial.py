@@ -12,8 +12,9 @@ from grb.attack.injection import FGSM
 from grb.attack.losses import cross_entropy
 from grb.dataset import Dataset
 from grb.defense import build_defense
-from grb.defense.adversarial import FullRange
+from grb.defense.adversarial import FullRange, SelfTraining
 from grb.errors import DataError
+from grb.model.base import predict
 from grb.model.layers import Dropout
 from grb.threat import Injection
 
@@ -145,3 +146,31 @@ def test_what_contradicts_itself_is_refused(dataset: Dataset) -> None:
     ):
         with pytest.raises(DataError, match=sentence):
             build_defense(name, dataset.name, **changes)
+
+
+def test_self_training_labels_what_has_no_label_by_a_clean_model() -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    view = dataset.transductive_view()
+    chosen = {"epochs": 6, "warm_up": 2, "attack": "dice", "hidden_features": [8]}
+    defense = build_defense("gcn+at", dataset.name, self_training=True, **chosen)
+    assert isinstance(defense, SelfTraining)
+    labelled = defense.labelled(view, seed=3)
+    clean = build_defense("gcn", dataset.name, epochs=6, hidden_features=[8]).fit(view, seed=3)
+    hidden = (view.labels < 0).nonzero().flatten()
+    assert torch.equal(labelled.labels[hidden], predict(clean, view.graph)[hidden].argmax(1))
+    assert set(labelled.train.tolist()) == {*view.train.tolist(), *hidden.tolist()}
+    assert not set(labelled.train.tolist()) & set(view.val.tolist())
+    assert torch.equal(labelled.labels[view.train], view.labels[view.train])
+    assert (view.labels[hidden] == -1).all()  # the view itself stays
+    model = grb.train("gcn+at", dataset, train_mode="transductive", self_training=True, **chosen)
+    plain = grb.train("gcn+at", dataset, train_mode="transductive", **chosen)
+    assert not torch.equal(predict(model, dataset.graph), predict(plain, dataset.graph))
+    assert not isinstance(build_defense("gcn+at", dataset.name, self_training=False, **chosen), SelfTraining)
+
+
+def test_self_training_without_hidden_labels_is_refused() -> None:
+    dataset = grb.load_dataset("synth-tiny")
+    with pytest.raises(DataError, match="train transductively"):
+        grb.train("gcn+at", dataset, epochs=4, self_training=True)
+    with pytest.raises(DataError, match="is for adversarial training"):
+        grb.train("gcn", dataset, epochs=4, self_training=True)

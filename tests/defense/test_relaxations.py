@@ -23,6 +23,7 @@ OFFERED = {
     "gcn-svd": ["full-rank", "projected"],
     "gcn-jaccard": ["uncut"],
     "gcn-cosine": ["uncut"],
+    "gcn-detect": ["uncut", "soft"],
     "softmedian": ["warm", "mean"],
     "softmedian-gdc": ["mean"],
     "rung": ["soft", "l1", "constant"],

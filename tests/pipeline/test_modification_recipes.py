@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from grb.dataset import load_dataset
-from grb.pipeline import Limits, Store, plan_study, read_recipe, recipe_names, run
+from grb.pipeline import Limits, Recipe, Spec, Store, plan_study, read_recipe, recipe_names, run
 from grb.pipeline.recipe import parse_recipe
 from pipeline.parts import board_of
 
@@ -79,3 +80,24 @@ def test_the_share_of_changed_edges_is_swept() -> None:
     attacks = [job for job in plan_study(small).jobs.values() if job.kind == "attack"]
     assert {job.extra["threat"]["edge_ratio"] for job in attacks} == set(shares)
     assert len(attacks) == len(shares) * len(recipe.attacks)
+
+
+def test_adversarial_training_of_a_modification_board_meets_changed_edges() -> None:
+    def opponents(scenario: str, *defenses: Spec) -> dict[str, str]:
+        recipe = Recipe(
+            "mine",
+            "synth-tiny",
+            scenario=scenario,
+            defenses=defenses,
+            training={"epochs": 4},
+            modes=("full",),
+            repeats=1,
+        )
+        fits = [job for job in plan_study(recipe).jobs.values() if job.kind == "fit" and "+at" in job.spec.name]
+        return {job.title: json.dumps(job.method) for job in fits}
+
+    edges = opponents("modification", Spec("gcn+at"), Spec("gat+at", {"attack": "dice"}), Spec("gcn+at-full"))
+    assert '"edge_ratio": 0.05' in edges["gcn+at"] and "PRBCD" in edges["gcn+at"]
+    assert "DICE" in next(text for title, text in edges.items() if title.startswith("gat+at"))
+    assert "PRBCD" not in edges["gcn+at-full"]  # its start is one of injected features
+    assert "PRBCD" not in opponents("injection", Spec("gcn+at"))["gcn+at"]

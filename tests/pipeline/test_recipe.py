@@ -250,3 +250,35 @@ def test_recipes_are_plain_yaml_that_any_reader_reads() -> None:
 def test_a_study_that_nobody_could_plan_is_refused_at_once(name: str) -> None:
     with pytest.raises(DataError, match=f"{name} is 1000000000, but at most 10000 can be planned"):
         parse_recipe(f"dataset: synth-tiny\n{name}: 1000000000\n", name="endless")
+
+
+def test_a_fresh_graph_is_a_key_beside_the_dataset() -> None:
+    fresh = parse_recipe("{dataset: synth-cora, graph: fresh}", name="mine")
+    assert fresh == parse_recipe("{dataset: synth-cora-fresh}", name="mine")
+    assert fresh == parse_recipe("{dataset: synth-cora-fresh, graph: fresh}", name="mine")
+    assert recipe_from_dict(fresh.to_dict()) == fresh
+    assert parse_recipe("{dataset: synth-cora, graph: published}", name="mine").dataset == "synth-cora"
+    assert read_recipe("grb-cora-fresh").dataset == "grb-cora-fresh"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{dataset: synth-cora, graph: old}", "'old', but published or fresh is needed"),
+        ("{dataset: synth-tiny, graph: fresh}", "'synth-tiny' of recipe 'mine' has no fresh graph; synth-cora"),
+        ("{dataset: synth-cora, graph: fresh, scenario: modification}", "a scenario of injection"),
+        ("{dataset: synth-cora-fresh, graph: published}", "name 'synth-cora'"),
+    ],
+)
+def test_a_fresh_graph_that_there_is_not_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        parse_recipe(text, name="mine")
+
+
+@pytest.mark.parametrize("defense", ["gcn+known", "graphsage+ln+bounded"])
+def test_memory_says_nothing_about_injection_where_all_nodes_are_known(defense: str) -> None:
+    text = f"{{dataset: synth-tiny, defenses: [{defense}], train_mode: transductive}}"
+    with pytest.raises(DataError, match="knows every original node in transductive training"):
+        parse_recipe(text, name="mine")
+    parse_recipe(text.replace("}", ", scenario: modification}"), name="mine")  # of edges it does say something
+    parse_recipe(text.replace("transductive", "inductive"), name="mine")

@@ -12,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
+import grb
+from grb.catalogue import entries
 from grb.dataset import load_dataset
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
 from grb.visualise import (
     degree_accuracy,
     degrees,
+    detections,
     draw_degree_accuracy,
     draw_degrees,
     draw_process,
@@ -190,3 +193,17 @@ def test_edits_are_drawn_in_lines_of_three_panels():
     assert [axes.get_xlabel() for axes in figure.axes[3:]] == ["homophily", "degree", "norm of features"]
     with pytest.raises(DataError, match="no edit to draw"):
         draw_unnoticeability({})
+
+
+def test_what_detectors_notice_stands_beside_the_comparison_with_the_clean_graph():
+    dataset = grb.load_dataset("synth-tiny")
+    edit = grb.run_attack("rnd", None, dataset).edit
+    found = detections(dataset, edit)
+    assert set(found) == set(entries("detector"))
+    assert found["homophily"] == grb.detect("homophily", dataset, edit).auroc["nodes"]
+    assert detections(dataset, GraphEdit(n=dataset.graph.n)) == {}
+    shown = unnoticeability(dataset.graph, edit, detected=found)
+    figure = draw_unnoticeability({"rnd": shown, "none": unnoticeability(dataset.graph, GraphEdit(n=300))})
+    assert len(figure.axes) == 8 and figure.axes[7].get_xlabel() == "AUROC of detectors"
+    bars = figure.axes[3].patches
+    assert [bar.get_x() + bar.get_width() for bar in bars] == pytest.approx(list(found.values()))

@@ -63,6 +63,8 @@ def local_stages(model: nn.Module) -> list[Stage]:
     for part in model.modules():
         if isinstance(part, nn.modules.batchnorm._BatchNorm) and not part.track_running_stats:
             raise NotCertifiable(f"'{name}' normalises over all rows of a graph, so that every node sees every other")
+        if getattr(part, "joins_all_nodes", False):
+            raise NotCertifiable(f"'{name}' has attention over all nodes, in which every node sees every other")
     stages = getattr(model, "stages", lambda: None)()
     if stages is None:
         raise NotCertifiable(f"'{name}' does not say by stages which rows each step sees, so nothing follows for it")

@@ -19,6 +19,7 @@ from grb.cli import (
     certify,
     check,
     data,
+    detect,
     doctor,
     eval,
     figures,
@@ -211,6 +212,7 @@ app.command("train")(train.train)
 app.command("attack")(attack.attack)
 app.command("eval")(eval.evaluate)
 app.command("certify")(certify.certify)
+app.command("detect")(detect.detect)
 app.command("replay")(replay.replay)
 app.command("audit")(audit.audit)
 app.command("run")(run.run)

@@ -83,7 +83,7 @@ def figures(
       gains              effect of layer norm and adversarial training (Figures 10 and 11)
       process            how attacks proceed, step by step
       degree-accuracy    accuracy by the degree of the target
-      unnoticeability    homophily, degree and features before and after an edit
+      unnoticeability    homophily, degree and features before and after an edit, and AUROC of detectors
       bracket            what is certified and what attacks left, over the budget
 
     \b
@@ -245,7 +245,8 @@ def _unnoticeability(result: Result, difficulty: str) -> Drawn:
         keys = [metadata["attack"] for cell in cells if cell for metadata in cell.metadata if "attack" in metadata]
         if keys:
             edit = GraphEdit.load(store.find(store.read(keys[0]), "edit"))
-            found[attack] = visualise.unnoticeability(dataset.graph, edit)
+            detected = visualise.detections(dataset, edit)
+            found[attack] = visualise.unnoticeability(dataset.graph, edit, detected=detected)
     title = f"What attacks leave to notice, {dataset.name}, {difficulty}"
     yield "unnoticeability", visualise.draw_unnoticeability(found, title=title)
 

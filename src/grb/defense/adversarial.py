@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -19,7 +19,9 @@ from grb.dataset.view import View
 from grb.defense.base import Training
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit
+from grb.model.base import predict
 from grb.threat import Threat
+from grb.trainer import Fit
 
 Start = Literal["zero", "random", "full-range"]
 WARM_UP = 50
@@ -171,3 +173,36 @@ class AttackedSelection(AdversarialTraining):
         if self.select == "attacked":
             found["augment_validation"] = self._attacked_graph()
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfTraining(AttackedSelection):
+    """Adversarial training in which nodes without labels count too, with labels of a clean model.
+
+    A model of the same settings is first trained without an attack; what it says of the nodes whose labels are hidden becomes
+    their label, and they join the loss and the attacked nodes. Where these are the test nodes (transductive training), a model
+    can learn their labels by heart and look robust by ignoring the graph: results there say little about unseen nodes.
+
+    References:
+        Gosch et al., *Adversarial Training for Graph Neural Networks: Pitfalls, Solutions, and New Directions*, NeurIPS 2023.
+    """
+
+    def fit_with_history(self, view: View, *, seed: int) -> tuple[nn.Module, Fit]:
+        """The model and how its training went; the same seed gives the same weights."""
+        return super().fit_with_history(self.labelled(view, seed=seed), seed=seed)
+
+    def labelled(self, view: View, *, seed: int) -> View:
+        """The view with labels of a clean model where there are none."""
+        if view.graph.ptr is not None or view.labels.dim() != 1:
+            raise DataError("self_training is for nodes with one label each, but the dataset has others; leave it out")
+        hidden = (view.labels < 0).nonzero().flatten()
+        if view.inductive or not len(hidden):
+            raise DataError(
+                "self_training needs nodes without labels in the training graph, but inductive training has none; "
+                "train transductively, or leave self_training out"
+            )
+        plain = Training(settings=self.settings, device=self.device, weight_decay=self.weight_decay)
+        clean = plain.fit(view, seed=seed)
+        y = view.labels.clone()
+        y[hidden] = predict(clean, view.graph).argmax(1)[hidden].to(y.dtype)
+        return replace(view, graph=replace(view.graph, y=y), train=torch.cat([view.train, hidden]).sort().values)

@@ -56,10 +56,14 @@ class Training:
     def fit_with_history(self, view: View, *, seed: int) -> tuple[nn.Module, Fit]:
         """The model and how its training went; the same seed gives the same weights."""
         generator = torch.Generator().manual_seed(seed)
-        model = build(self.settings, view.graph.num_features, view.num_classes, generator).to(self.device)
+        model = build(self.settings, view.graph.num_features, view.num_classes, generator)
+        self._check_task(model, view)
+        before = getattr(model, "before_training", None)
+        if before is not None:
+            before(view, seed=seed)
+        model = model.to(self.device)
         if torch.device(self.device).type != "cpu":
             generator = torch.Generator(self.device).manual_seed(seed)
-        self._check_task(model, view)
         train = fit if view.graph.ptr is None else fit_graphs
         with _seeded(model, seed):
             result = train(

@@ -7,7 +7,7 @@ from typing import Any
 
 from grb.attack.base import Attack
 from grb.attack.build import OWN_NAMES, build_attack, scenario_of, steps_of
-from grb.defense.adversarial import AdversarialTraining, AttackedSelection, Start, training_attack
+from grb.defense.adversarial import AdversarialTraining, AttackedSelection, SelfTraining, Start, training_attack
 from grb.defense.base import Training
 from grb.errors import DataError
 from grb.model.build import Settings, settings
@@ -16,7 +16,7 @@ from grb.threat import Injection, Modification, injection_table, threat_from_dic
 
 # where injected features start in each kind of adversarial training
 STARTS: dict[str, Start] = {"at": "zero", "at-random": "random", "at-full": "full-range"}
-FOR_ADVERSARIAL = ("attack", "threat", "start", "warm_up", "every", "loss", "select")
+FOR_ADVERSARIAL = ("attack", "threat", "start", "warm_up", "every", "loss", "select", "self_training")
 # steps of an attack on edges within each epoch of training (Gosch et al. 2023)
 INNER_STEPS = 20
 
@@ -30,7 +30,8 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
         dataset: Name of the dataset whose settings are used.
         changes: ``lr``, ``epochs``, ``patience``, ``weight_decay``, ``device``, ``on_epoch``; with ``+at`` also ``start``
             (``zero``, ``random`` or ``full-range``) or a custom ``attack`` (also by name), ``threat``, ``warm_up``, ``every``,
-            ``loss`` and ``select`` (see :class:`~grb.defense.adversarial.AttackedSelection`); all else goes to the model.
+            ``loss`` and ``select`` (see :class:`~grb.defense.adversarial.AttackedSelection`) and ``self_training``
+            (:class:`~grb.defense.adversarial.SelfTraining`); all else goes to the model.
 
     >>> build_defense("gcn+at", "grb-cora", epochs=500).settings.epochs
     500
@@ -51,6 +52,8 @@ def build_defense(name: str | ModelName, dataset: str, **changes: Any) -> Traini
     start = _start(named, given.pop("start", None), own_attack="attack" in given)
     table: dict[str, Any] = {} if {"attack", "threat"} <= set(given) else _table_5(dataset, start)
     kind = AttackedSelection if {"loss", "select"} & set(given) else AdversarialTraining
+    if given.pop("self_training", False):
+        kind = SelfTraining
     return kind(settings=chosen, **(table | given | outer))
 
 

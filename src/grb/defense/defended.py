@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any
 
 import torch
@@ -12,11 +12,14 @@ from torch import Tensor, nn
 
 from grb._documentation import argument_docs, arguments_section
 from grb.catalogue import entries, resolve
+from grb.dataset.view import View
 from grb.defense.preprocess import Preprocess, Pruning
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph
 from grb.model.base import EdgeMask, GraphModel, prepare, relaxations
 from grb.names import SUFFIXES
+
+SIZES = ("in_features", "out_features")
 
 
 @dataclass(eq=False)
@@ -62,7 +65,7 @@ class Defended(GraphModel):
             raise DataError(
                 f"both {model.name} and its preprocess part take '{clash[0]}'; put the part on another model"
             )
-        if model.name == "mlp" and isinstance(part, Pruning):
+        if model.name == "mlp" and _cuts(part):
             raise DataError("an mlp uses no edges, so cutting some changes nothing; choose a model that uses them")
         self.params = {**model.params, **own}
         self.name = f"{model.name}-{name or _name_of(part)}"
@@ -82,11 +85,26 @@ class Defended(GraphModel):
         inner = getattr(self.model, "penalty", None)
         return 0.0 if inner is None else inner()
 
+    def before_training(self, view: View, *, seed: int) -> None:
+        """Let a part that learns do so, from the view that the model will be trained on; then the parts inside."""
+        learn = getattr(self.part, "fit", None)
+        if learn is not None:
+            learn(view, seed=seed)
+        inner = getattr(self.model, "before_training", None)
+        if inner is not None:
+            inner(replace(view, graph=self.part(view.graph)), seed=seed)
+
     def relaxations(self) -> dict[str, nn.Module]:
-        """``uncut``: the model without its preprocess part, where that part only cuts edges; and what the model itself has."""
-        if not isinstance(self.part, Pruning):
+        """What an attacker's gradients may go through, where the part only cuts edges.
+
+        ``uncut`` is the model without its part; ``soft`` weighs edges down instead of cutting them, where the part can; and
+        there is what the model itself has.
+        """
+        if not _cuts(self.part):
             return {}
-        return {"uncut": self.model, **relaxations(self.model)}
+        soften = getattr(self.part, "relaxed", None)
+        soft = {} if soften is None else {"soft": Defended(self.model, soften(), "detect").eval()}
+        return {"uncut": self.model, **soft, **relaxations(self.model)}
 
     def edge_mask(self) -> EdgeMask | None:
         """The part as a mask, where it decides about every pair by the features of its ends."""
@@ -100,6 +118,11 @@ class Defended(GraphModel):
         return Relaxed(self)
 
 
+def _cuts(part: Preprocess) -> bool:
+    """Whether a part does nothing but cut edges."""
+    return isinstance(part, Pruning) or bool(getattr(part, "cuts", False))
+
+
 def _name_of(part: Preprocess) -> str:
     """The part's name in the catalogue; one in brackets, which no catalogue has, for a custom part."""
     own = type(part).__name__.lower()
@@ -108,6 +131,8 @@ def _name_of(part: Preprocess) -> str:
 
 
 def _plain_values(part: Any) -> dict[str, Any]:
+    if isinstance(part, nn.Module):
+        return dict(getattr(part, "params", {}))
     return asdict(part) if is_dataclass(part) and not isinstance(part, type) else {}
 
 
@@ -142,11 +167,15 @@ class Relaxed(nn.Module):
 def defended(model: str, part: str) -> Callable[..., Defended]:
     """A maker of the catalogue's model ``MODEL-PART``; takes what the model takes and what the part takes."""
     make_model, make_part = resolve("model", model), resolve("defense", part)
-    own = inspect.signature(make_part).parameters
+    taken = inspect.signature(make_part).parameters
+    own = {key: each for key, each in taken.items() if key not in SIZES}
 
     def make(in_features: int, out_features: int, generator: Any = None, **params: Any) -> Defended:
         chosen = {key: params.pop(key) for key in own if key in params}
-        return Defended(make_model(in_features, out_features, **params, generator=generator), make_part(**chosen), part)
+        # a part that learns knows how many features and classes there are
+        sizes = {key: value for key, value in zip(SIZES, (in_features, out_features), strict=True) if key in taken}
+        inner = make_model(in_features, out_features, **params, generator=generator)
+        return Defended(inner, make_part(**sizes, **chosen), part)
 
     both = {**inspect.signature(make_model).parameters, **own}
     # a keyword may stand anywhere, but a signature wants those without a default first

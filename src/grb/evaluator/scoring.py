@@ -210,16 +210,20 @@ def changed_graph(dataset: Dataset, edit: Edit, graph: Graph | None = None) -> G
         if edit is not None:
             raise DataError("edit and graph were both given; give the edit, or the graph that it leads to")
         return graph
+    own = edit_of(edit)
+    return dataset.graph if own is None else dataset.graph.apply(own)
+
+
+def edit_of(edit: Edit) -> GraphEdit | None:
+    """The edit itself of an attack's result; anything that is neither is refused."""
     if isinstance(edit, AttackResult):
-        edit = edit.edit
-    if edit is None:
-        return dataset.graph
-    if not isinstance(edit, GraphEdit):
+        return edit.edit
+    if edit is not None and not isinstance(edit, GraphEdit):
         raise DataError(
             f"edit is a {type(edit).__name__}, but a GraphEdit or an attack's result is needed; "
             "grb.GraphEdit.load reads a file"
         )
-    return dataset.graph.apply(edit)
+    return edit
 
 
 def _difficulties(dataset: Dataset, wanted: Sequence[str] | None) -> list[str]:

@@ -7,7 +7,7 @@ Every function is pure and takes arrays, sequences or torch tensors; floats come
 from grb.metric.concordance import concordance
 from grb.metric.names import METRICS, Metric, get, get_all
 from grb.metric.prediction import accuracy, balanced_accuracy, changed, f1, precision, recall
-from grb.metric.ranking import auroc, average_precision, log_odds
+from grb.metric.ranking import auroc, average_precision, log_odds, roc_curve
 from grb.metric.summary import (
     Interval,
     MeanStd,
@@ -48,6 +48,7 @@ __all__ = [
     "precision",
     "rank_weights",
     "recall",
+    "roc_curve",
     "summarise",
     "three_max",
     "three_min",

@@ -43,6 +43,31 @@ def auroc(scores: Any, y: Any, *, label: int | None = None) -> float:
     return found
 
 
+def roc_curve(scores: Any, y: Any) -> tuple[Array, Array]:
+    """False and true positive rates of "the score is at least t", for t from above all scores down to the smallest.
+
+    Args:
+        scores: Finite scores, [n].
+        y: Labels, [n]: 1 for positives, 0 for negatives; both are needed.
+
+    Returns:
+        Two ascending arrays from 0 to 1, [t + 1] for t distinct scores; the area under them is :func:`auroc`.
+
+    >>> [rates.tolist() for rates in roc_curve([.1, .4, .4, .8], [0, 0, 1, 1])]
+    [[0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0]]
+    """
+    values = as_array(scores, "scores").astype(float).reshape(-1)
+    positive = as_labels(y, "y", len(values)) == 1
+    if not np.isfinite(values).all():
+        raise DataError("scores hold NaN or infinite values")
+    if positive.all() or not positive.any():
+        raise DataError("y has only one class, but a ROC curve needs at least one positive and one negative")
+    _, group, sizes = np.unique(-values, return_inverse=True, return_counts=True)
+    hits = np.bincount(group[positive], minlength=len(sizes))
+    rates = [np.concatenate([[0.0], np.cumsum(each) / each.sum()]) for each in (sizes - hits, hits)]
+    return rates[0], rates[1]
+
+
 def average_precision(scores: Any, y: Any, *, label: int | None = None) -> float:
     r"""Area under the precision-recall curve as a sum over its steps, correct for ties, in O(n log n) per class.
 

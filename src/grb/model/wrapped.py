@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from grb._documentation import argument_docs, arguments_section
 from grb.catalogue import entries, resolve
+from grb.dataset.view import View
 from grb.errors import DataError
 from grb.graph import Adjacency, Pattern
 from grb.model.base import EvaluationView, GraphModel
@@ -63,6 +64,12 @@ class Wrapper(GraphModel):
         if self._keys is not None:
             keys[: len(self._keys)] = self._keys[:n]
         return keys
+
+    def before_training(self, view: View, *, seed: int) -> None:
+        """Let what is in front of the inner model learn from the view that it will be trained on, if there is such a thing."""
+        inner = getattr(self.model, "before_training", None)
+        if inner is not None:
+            inner(view, seed=seed)
 
     def penalty(self) -> Tensor | float:
         """The inner model's own addition to the training loss, if it has one."""

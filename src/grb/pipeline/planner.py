@@ -31,6 +31,8 @@ from grb.threat import FeatureLimits, Threat, change_threat, threat_from_dict, t
 
 # surrogates are other models than any victim, also where both are a GCN
 SURROGATE_SEED = 1000
+# what +at is trained against on boards of changed edges (Gosch et al. 2023)
+EDGE_OPPONENT = "pr-bcd"
 Victims = Mapping[tuple[str, int], str]
 Limit = tuple[str, float] | None
 # parameter of a defense that was trained outside: its file, as grb.export_model writes it
@@ -175,7 +177,7 @@ class Planner:
         if known is not None:
             return known
         if kind == "fit":
-            params = {**self.recipe.training, **spec.params}
+            params = self.opponent(spec) | {**self.recipe.training, **spec.params}
             built: Any = build_defense(spec.name, self.dataset.name, **params)
             # made and thrown away: it refuses what the model does not take
             build(built.settings, self.dataset.graph.num_features, self.dataset.num_classes, torch.Generator())
@@ -193,6 +195,12 @@ class Planner:
         )
         self.built[f"{kind} {spec.label}"] = found
         return found
+
+    def opponent(self, spec: Spec) -> dict[str, Any]:
+        """What ``+at`` is trained against where edges are changed and nobody says otherwise: changed edges."""
+        named = {*self.recipe.training, *spec.params} & {"attack", "start", "threat"}
+        plain = ModelName.parse(spec.name).adversarial_training == "at"
+        return {"attack": EDGE_OPPONENT} if plain and self.recipe.scenario == "modification" and not named else {}
 
     def check_objective(self, spec: Spec) -> None:
         """Refuse an attack that poisons training data in a recipe whose victims are trained before it."""

@@ -10,10 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from grb.dataset.registry import DIFFICULTIES
+from grb.dataset.registry import DIFFICULTIES, FRESH
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import CORRUPTION, OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric
+from grb.names import MEMORY, ModelName
 from grb.pipeline.safe_yaml import first_duplicate, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
@@ -27,6 +28,8 @@ _CHOICES = {
     "validation": ("attacked", "clean"),
     "worst_case": ("", "standard"),
 }
+# of the key `graph`: which graph of a dataset is attacked
+GRAPHS = ("published", "fresh")
 MAX_BYTES = 2**20
 # repeats or trainings of one study; more would be planned for ever
 MAX_COUNT = 10_000
@@ -105,6 +108,7 @@ class Recipe:
             if value not in allowed:
                 raise UnknownName(name, str(value), allowed, advice=f"Allowed: {', '.join(allowed)}.")
         self._check_objective()
+        self._check_memory()
         for metric in self.metrics:
             Metric.parse(metric)
         for mode in self.modes:
@@ -151,6 +155,17 @@ class Recipe:
                 f"recipe '{self.name}' injects poison, which inductive training never sees; add 'train_mode: transductive'"
             )
 
+    def _check_memory(self) -> None:
+        """Refuse models that hear known nodes only where every original node is known."""
+        if self.train_mode != "transductive" or self.scenario != "injection" or self.objective != "evasion":
+            return
+        for spec in self.defenses:
+            if ModelName.parse(spec.name).wrapper in MEMORY:
+                raise DataError(
+                    f"recipe '{self.name}' has '{spec.name}', which knows every original node in transductive training, so "
+                    "that an injection board would say nothing about it; leave train_mode out"
+                )
+
     def quickly(self) -> Recipe:
         """The recipe with its ``quick`` changes; its title says so."""
         return replace(self.changed(**self.quick), title=f"{self.title or self.name} (quick)", is_quick=True)
@@ -178,7 +193,7 @@ def read_recipe(source: str | Path) -> Recipe:
 
 def parse_recipe(text: str, *, name: str) -> Recipe:
     """A recipe from YAML text."""
-    given = {"name": name, **parse_mapping(text, f"recipe '{name}'")}
+    given = _on_graph({"name": name, **parse_mapping(text, f"recipe '{name}'")})
     if not isinstance(given.get("dataset"), str):
         raise DataError(f"recipe '{name}' names no dataset; add a line such as 'dataset: synth-cora'")
     recipe = Recipe(**_fields(given, f"recipe '{name}'"))
@@ -188,7 +203,7 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
 
 def recipe_from_dict(values: Mapping[str, Any]) -> Recipe:
     """Back from :meth:`Recipe.to_dict`, with all the checks of a file."""
-    given = dict(values)
+    given = _on_graph(values)
     is_quick = bool(given.pop("is_quick", False))
     return replace(Recipe(**_fields(given, f"recipe '{given.get('name')}'")), is_quick=is_quick)
 
@@ -220,6 +235,28 @@ _SPECS = ("defenses", "attacks", "white_box", "surrogates", "certificates")
 _COUNTS = ("repeats", "white_box_repeats", "victims", "seed", "iterations")
 _TEXTS = ("name", "dataset", "scenario", "title", "paper", "objective", "train_mode", "validation", "worst_case")
 _MAPPINGS = ("training", "threat", "sweep", "quick")
+
+
+def _on_graph(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the key ``graph``: ``fresh`` stands for the dataset with whole communities cut off as the test graph."""
+    rest = dict(given)
+    asked = rest.pop("graph", None)
+    if asked is None:
+        return rest
+    where = f"recipe '{rest.get('name')}'"
+    if asked not in GRAPHS:
+        raise DataError(f"graph of {where} is {asked!r}, but {' or '.join(GRAPHS)} is needed")
+    name = rest.get("dataset")
+    if asked == "published" or name in FRESH:
+        if asked == "published" and name in FRESH:
+            raise DataError(f"{where} asks for the published graph of '{name}', which is fresh; name '{FRESH[name]}'")
+        return rest
+    if rest.get("scenario", "injection") != "injection":
+        raise DataError(f"{where} asks for a fresh graph, which is a scenario of injection; leave graph out")
+    twins = {known: fresh for fresh, known in FRESH.items()}
+    if name not in twins:
+        raise DataError(f"dataset '{name}' of {where} has no fresh graph; {', '.join(twins)} have one")
+    return {**rest, "dataset": twins[name]}
 
 
 def _fields(given: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from grb.visualise.strength_over_cost import CostCurve, draw_strength_over_cost,
 from grb.visualise.style import save
 from grb.visualise.taxonomy import Heatmap, draw_heatmap, draw_stability, heatmap
 from grb.visualise.taxonomy_components import draw_components, draw_correlation
-from grb.visualise.unnoticeability import Unnoticeability, draw_unnoticeability, homophily, unnoticeability
+from grb.visualise.unnoticeability import Unnoticeability, detections, draw_unnoticeability, homophily, unnoticeability
 
 __all__ = [
     "Bracket",
@@ -39,6 +39,7 @@ __all__ = [
     "degree_accuracy",
     "degrees",
     "difficulty",
+    "detections",
     "draw_attacks",
     "draw_bracket",
     "draw_components",

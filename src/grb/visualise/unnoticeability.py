@@ -1,18 +1,21 @@
-"""How far an edit can be noticed: homophily, degrees and features before and after it."""
+"""How far an edit can be noticed: homophily, degrees and features before and after it, and what detectors make of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from grb.catalogue import entries
+from grb.dataset import Dataset
+from grb.detector import detect
+from grb.detector.homophily import node_homophily
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit
-from grb.graph.normalise import scaled
 from grb.visualise import style
 from grb.visualise.degrees import bin_edges
 
@@ -45,13 +48,23 @@ class Shift:
 
 @dataclass(frozen=True)
 class Unnoticeability:
-    """What an edit changes: node-centric homophily, degree, and the norm of features."""
+    """What an edit changes: node-centric homophily, degree, and the norm of features.
+
+    Args:
+        homophily: Shift of the node-centric homophily.
+        degree: Shift of the degrees.
+        feature: Shift of the norms of features.
+        touched: Original nodes that the edit touches.
+        injected: Nodes that it injects.
+        detected: AUROC of detectors that have seen the training graph alone, by name: 0.5 is unnoticeable.
+    """
 
     homophily: Shift
     degree: Shift
     feature: Shift
     touched: int
     injected: int
+    detected: Mapping[str, float] = field(default_factory=dict)
 
 
 def homophily(graph: Graph) -> Tensor:
@@ -64,15 +77,34 @@ def homophily(graph: Graph) -> Tensor:
     """
     if not isinstance(graph.x, Tensor):
         raise DataError("homophily of features needs dense features")
-    around = scaled(graph.adj, left=-0.5, right=-0.5, self_loops=False) @ graph.x.float()
-    alike = torch.nn.functional.cosine_similarity(graph.x.float(), around, dim=1)
-    return torch.where(graph.adj.degrees > 0, alike, torch.nan)
+    return node_homophily(graph)
 
 
-def unnoticeability(graph: Graph, edit: GraphEdit) -> Unnoticeability:
+def detections(dataset: Dataset, edit: GraphEdit, *, seed: int = 0) -> dict[str, float]:
+    """AUROC of every detector against an edit, of nodes (see :func:`grb.detect`); empty for an edit that changes none.
+
+    The comparison with the clean graph is what an attacker can check; a defender has no clean copy of the test graph.
+    """
+    found: dict[str, float] = {}
+    for name in entries("detector"):
+        try:
+            areas = detect(name, dataset, edit, seed=seed).auroc
+        except DataError:  # a detector of classes where nodes have several labels
+            continue
+        if "nodes" in areas:
+            found[name] = areas["nodes"]
+    return found
+
+
+def unnoticeability(graph: Graph, edit: GraphEdit, *, detected: Mapping[str, float] | None = None) -> Unnoticeability:
     """The data of :func:`draw_unnoticeability` for one edit.
 
     Touched are the original nodes that gain or lose an edge or whose features are replaced.
+
+    Args:
+        graph: The clean graph.
+        edit: The edit.
+        detected: What :func:`detections` found, to be shown beside the comparison with the clean graph.
     """
     after = graph.apply(edit)
     if not isinstance(graph.x, Tensor) or not isinstance(after.x, Tensor):
@@ -90,6 +122,7 @@ def unnoticeability(graph: Graph, edit: GraphEdit) -> Unnoticeability:
         feature=_shift(graph.x.float().norm(dim=1).numpy(), after.x.float().norm(dim=1).numpy(), old, new, None),
         touched=int(old.sum()),
         injected=int(new.sum()),
+        detected=dict(detected or {}),
     )
 
 
@@ -127,14 +160,15 @@ def kolmogorov(one: Any, other: Any) -> float:
 
 
 def draw_unnoticeability(data: Mapping[str, Unnoticeability], *, title: str | None = None) -> Figure:
-    """One line of panels per edit: distributions of homophily, degree and the norm of features."""
+    """One line of panels per edit: distributions of homophily, degree and the norm of features, and what detectors notice."""
     if not data:
         raise DataError("there is no edit to draw")
     with style.styled():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(style.PAGE, 0.5 + 1.5 * len(data)), layout="constrained")
-        panels = figure.subplots(len(data), 3, squeeze=False)
+        detected = any(each.detected for each in data.values())
+        panels = figure.subplots(len(data), 4 if detected else 3, squeeze=False)
         for number, (name, each) in enumerate(data.items()):
             line = panels[number]
             shifts = (("homophily", each.homophily), ("degree", each.degree), ("norm of features", each.feature))
@@ -144,10 +178,24 @@ def draw_unnoticeability(data: Mapping[str, Unnoticeability], *, title: str | No
                 if number == len(data) - 1:
                     axes.set_xlabel(label)
             line[0].set_ylabel(f"{name}\nshare of nodes (%)")
+            if detected:
+                _draw_detected(line[3], each.detected, last=number == len(data) - 1)
         handles, labels = max((axes.get_legend_handles_labels() for axes in panels.flat), key=lambda pair: len(pair[1]))
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
         figure.suptitle(title or "What an attack leaves to notice")
         return figure
+
+
+def _draw_detected(axes: Axes, detected: Mapping[str, float], *, last: bool) -> None:
+    """One bar per detector from 0.5, which says nothing, to its AUROC."""
+    names = list(detected)
+    axes.barh(names, [detected[name] - 0.5 for name in names], left=0.5, color=style.COLOURS[6], height=0.6)
+    axes.axvline(0.5, color="0.4", linewidth=0.8)
+    axes.set_xlim(0, 1)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=6)
+    if last:
+        axes.set_xlabel("AUROC of detectors")
 
 
 LABELS = {"before": "all nodes, before", "after": "touched nodes, after", "injected": "injected nodes"}
