@@ -57,17 +57,25 @@ def leaderboard(
         list[str] | None,
         typer.Option("--promote", help="Submitted attack that counts in the weighted score like ours; repeatable."),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="Add attacked neighbourhoods and accuracy by degree; the datasets must be on this machine.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the results of a store: ranks, scores under every attack, costs, and the paper's numbers where it has some.
 
     The page (html) is one file that works from disk and asks nothing of the network. Only records are read: no dataset,
-    recipe or model is needed.
+    recipe or model is needed, unless --details asks for what only these know.
 
     \b
     Examples:
       grb leaderboard results
       grb leaderboard results --format html -o page.html
+      grb leaderboard results --format html --details
       grb leaderboard results --recipe grb-cora --difficulty easy --metric drop
       grb leaderboard results --rank-by weighted
       grb leaderboard results --format csv -o results.csv
@@ -85,6 +93,8 @@ def leaderboard(
     analysis = read_taxonomy(taxonomy)
     boards = boards_at(store, recipe, key, rank_by=rank_by, promoted=promote or ())
     table.check_metric(metric, boards)
+    if details:
+        boards = _detailed(boards, store)
     if form in DEFAULT_FILES:
         assert written is not None
         _report_written(_write_pages(form, boards, written, analysis, title), boards, as_json)
@@ -92,6 +102,23 @@ def leaderboard(
         show_boards(boards, difficulty=difficulty, metric=metric)
     else:
         _write(_text(form, boards, difficulty, metric), written)
+
+
+def _detailed(boards: list[Board], source: Path | None) -> list[Board]:
+    """The boards with their details; one whose dataset is not here stays as it is, and that is said."""
+    from grb.errors import GRBError
+    from grb.leaderboard.details import with_details
+
+    if source is not None and source.suffix == ".json":
+        raise DataError(f"--details reads the edits of a store, but {source} is a file of boards; give the store")
+    found = []
+    for board in boards:
+        try:
+            found.append(with_details(board, store_at(source)))
+        except GRBError as error:
+            output.echo(f"without details: {error}")
+            found.append(board)
+    return found
 
 
 def _write_pages(

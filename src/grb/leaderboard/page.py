@@ -50,7 +50,7 @@ def build_page(
         # the only three texts that are not escaped: two files of ours, and JSON without any bracket
         style=Markup(style),
         script=Markup(script),
-        data=Markup(script_json({"format": 1, "boards": [page_data(board) for board in whole]})),
+        data=Markup(script_json({"format": 1, "boards": [page_data(board, whole) for board in whole]})),
         style_hash=source_hash(style),
         script_hash=source_hash(script),
         taxonomy=sections(taxonomy) if taxonomy else [],
