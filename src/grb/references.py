@@ -136,7 +136,7 @@ def references(kind: str, name: str) -> tuple[Reference, ...]:
     >>> [each.key for each in references("attack", "tdgia")]
     ['zou2021tdgia']
     >>> [each.venue for each in references("model", "gcn-jaccard")]
-    ['ICLR', 'IJCAI']
+    ['ICLR', 'NeurIPS', 'IJCAI']
     """
     if is_import_path(name):
         return ()

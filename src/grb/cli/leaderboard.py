@@ -64,6 +64,7 @@ def leaderboard(
             help="Add attacked neighbourhoods and accuracy by degree; the datasets must be on this machine.",
         ),
     ] = False,
+    url: Annotated[str, typer.Option(help="Address of the site, for absolute addresses in its feeds.")] = "",
     as_json: Json = False,
 ) -> None:
     """Show the results of a store: ranks, scores under every attack, costs, and the paper's numbers where it has some.
@@ -78,11 +79,14 @@ def leaderboard(
       grb leaderboard results --format html --details
       grb leaderboard results --recipe grb-cora --difficulty easy --metric drop
       grb leaderboard results --rank-by weighted
+      grb leaderboard results --format site -o public --url https://example.org/board
       grb leaderboard results --format csv -o results.csv
     """
     from grb.leaderboard import table
 
     form = "json" if as_json and form == "table" else form
+    if url and form != "site":
+        raise DataError(f"--url is the address of a site, but --format is {form}; leave it out, or give --format site")
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS, advice=f"Allowed: {', '.join(FORMATS)}.")
     written = written or DEFAULT_FILES.get(form)
@@ -97,7 +101,7 @@ def leaderboard(
         boards = _detailed(boards, store)
     if form in DEFAULT_FILES:
         assert written is not None
-        _report_written(_write_pages(form, boards, written, analysis, title), boards, as_json)
+        _report_written(_write_pages(form, boards, written, analysis, title, url), boards, as_json)
     elif form == "table" and written is None:
         show_boards(boards, difficulty=difficulty, metric=metric)
     else:
@@ -122,14 +126,14 @@ def _detailed(boards: list[Board], source: Path | None) -> list[Board]:
 
 
 def _write_pages(
-    form: str, boards: list[Board], written: Path, analysis: dict[str, Any] | None, title: str | None
+    form: str, boards: list[Board], written: Path, analysis: dict[str, Any] | None, title: str | None, url: str
 ) -> list[Path]:
     from grb.leaderboard.page import TITLE, build_page
     from grb.leaderboard.site import write_site, write_text
 
     if form == "html":
         return [write_text(written, build_page(boards, analysis, title=title or TITLE))]
-    return write_site(boards, written, analysis, title=title or TITLE)
+    return write_site(boards, written, analysis, title=title or TITLE, url=url)
 
 
 def _text(form: str, boards: list[Board], difficulty: str | None, metric: str) -> str:
