@@ -40,7 +40,11 @@ def leaderboard(
         str, typer.Option(help="What cells show: score, drop, changed, difference (to the paper), or a metric's name.")
     ] = "score",
     taxonomy: Annotated[
-        Path | None, typer.Option(help="JSON of `grb taxonomy analyse --json`, shown in its own tab of the page.")
+        list[Path] | None,
+        typer.Option(
+            "--taxonomy",
+            help="JSON of `grb taxonomy analyse --json` or `place --json`, shown in its own tab of the page; repeatable.",
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     key: Annotated[
@@ -235,16 +239,20 @@ def _public_key(path: Path) -> Any:
     return read_public_key(path)
 
 
-def read_taxonomy(path: Path | None) -> dict[str, Any] | None:
-    """An analysis of `grb taxonomy analyse` from its JSON."""
-    if path is None:
+def read_taxonomy(paths: Sequence[Path] | None) -> dict[str, Any] | None:
+    """An analysis of `grb taxonomy analyse`, a placement of `grb taxonomy place`, or both, from their JSON."""
+    if not paths:
         return None
     from grb.leaderboard.export import read_json
+    from grb.leaderboard.taxonomy_view import combined
 
-    values = read_json(path, MAX_TAXONOMY, "`grb taxonomy analyse --json` writes some")
-    if not isinstance(values, dict):
-        raise DataError(f"{path} holds a {type(values).__name__}, but an analysis is one JSON object")
-    return values
+    found = []
+    for path in paths:
+        values = read_json(path, MAX_TAXONOMY, "`grb taxonomy analyse --json` writes some")
+        if not isinstance(values, dict):
+            raise DataError(f"{path} holds a {type(values).__name__}, but an analysis is one JSON object")
+        found.append(values)
+    return combined(found)
 
 
 def _write(text: str, written: Path | None) -> None:

@@ -15,6 +15,7 @@ from grb.evaluator.board import Board
 from grb.leaderboard import palette, table
 from grb.leaderboard.data import page_data, script_json
 from grb.leaderboard.sections import sections
+from grb.leaderboard.taxonomy_view import placed_name, taxonomy_view
 from grb.leaderboard.text import sanitize
 
 TITLE = "Graph robustness leaderboard"
@@ -54,6 +55,8 @@ def build_page(
         style_hash=source_hash(style),
         script_hash=source_hash(script),
         taxonomy=sections(taxonomy) if taxonomy else [],
+        view=taxonomy_view(taxonomy) if taxonomy else None,
+        placed=placed_name(taxonomy),
         plain=[table.summary_table(board) for board in whole],
     )
 

@@ -32,7 +32,7 @@ def write_site(
     title: str = TITLE,
     url: str = "",
 ) -> list[Path]:
-    """Write ``index.html``, a page per board, ``boards.csv``, ``boards.json``, and what changed: ``changes.json`` and two feeds.
+    """Write an index, a page per board, ``boards.csv``, ``boards.json``, and what changed: ``changes.json`` and two feeds.
 
     Files of those names are replaced. Ranks are compared with those of ``changes.json``, if the directory has one; what is
     different is told in the index and in the feeds. The same boards give the same bytes.
