@@ -101,7 +101,16 @@ def test_site_writes_an_index(grb, boards_file, tmp_path):
     done = grb("leaderboard", boards_file, "--format", "site", "-o", tmp_path / "site")
     assert done.exit_code == 0
     names = sorted(path.name for path in (tmp_path / "site").iterdir())
-    assert names == ["boards.csv", "boards.json", "index.html", "made-up-injection.html"]
+    files = [
+        "boards.csv",
+        "boards.json",
+        "changes.json",
+        "feed.atom",
+        "feed.json",
+        "index.html",
+        "made-up-injection.html",
+    ]
+    assert names == files
 
 
 def test_the_taxonomy_comes_from_a_file(grb, boards_file, tmp_path):

@@ -651,7 +651,7 @@ def test_a_cell_of_the_ensemble_shows_its_trials_and_their_strength_over_cost(op
     assert curve.get_attribute("aria-label").endswith("over CPU seconds: 50.0 % after 8.00 s")
     # down by half at 3 of 8 seconds, and level from there
     drawn = curve.locator(".line").get_attribute("d")
-    assert drawn == "M44.0,10.0H181.3V72.0H227.0V72.0H410.0V72.0"
+    assert drawn == "M44,10H181.3V72H227V72H410V72"
     page.click("#close")
     row.nth(heads(page).index("tdgia") - 1).click()
     assert page.locator("#record svg.curve").count() == 0

@@ -43,6 +43,25 @@ def test_letters_that_nobody_sees_are_refused(letter: str) -> None:
         assert f"U+{ord(letter):04X}" in str(refused.value) and str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("year", 2126, "1950 to 2100"),
+        ("year", "2024", "a whole number"),
+        ("year", True, "a whole number"),
+        ("license", "<b>", "such as MIT"),
+        ("license", 7, "text is needed"),
+    ],
+)
+def test_a_card_says_year_and_license_in_a_form_that_can_be_cited(key: str, value: Any, words: str) -> None:
+    known = {"name": "mine", "kind": "attack", "dataset": "synth-tiny"}
+    card = card_from({**known, "year": 2024, "license": "Apache-2.0"})
+    assert card.displayed()["year"] == 2024 and card.displayed()["license"] == "Apache-2.0"
+    assert "year" not in CARD.displayed()
+    with pytest.raises(DataError, match=words):
+        card_from({**known, key: value})
+
+
 def test_a_text_may_have_lines() -> None:
     assert replace(CARD, about="a\n\tb") == parse_card(
         '{name: mine, kind: attack, dataset: synth-tiny, about: "a\\n\\tb"}'

@@ -36,6 +36,7 @@ def test_every_record_of_a_study_is_admitted(study: Study, store: Store) -> None
         (lambda record: replace(record, job=replace(record.job, device="/dev/sda")), "its device is"),
         (lambda record: replace(record, provenance={"cpu_seconds": float("nan")}), "cpu_seconds is nan"),
         (lambda record: replace(record, provenance={"seconds": "many"}), "seconds is many"),
+        (lambda record: replace(record, provenance={"date": "<b>"}), "date is <b>"),
         (lambda record: replace(record, result={"other": 1}, measurement={"other": 1}), "this is not"),
         (lambda record: replace(record, result={}, measurement=None), "this is not"),
         (lambda record: replace(record, job=replace(record.job, data=DataRef("x" * 3000, "f"))), "3000 characters"),

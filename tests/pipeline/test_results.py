@@ -14,7 +14,7 @@ from grb.evaluator.board import Board, Run, board_from_runs
 from grb.pipeline import Limits, Store, Study, boards, build_board, plan_study, read_recipe, run
 from grb.pipeline.board_flags import score_flags
 from grb.pipeline.recipe import recipe_from_dict
-from grb.pipeline.results import studies
+from grb.pipeline.results import studies, with_dates
 from made_boards import tiny_store
 from pipeline.parts import copied, forge, planned, recipe
 
@@ -34,6 +34,15 @@ def test_recipes_with_scores_are_found_and_their_quick_variant_says_so(tiny: Sto
     assert board.meta["recipe"] == "synth-tiny" and board.meta["title"].endswith("(quick)") and board.meta["quick"]
     assert board.meta["measured"] == board.meta["planned"] == len(board.cells)
     assert board.white_box == ("pgd",) and set(board.attacks) == {"fgsm", "rnd", "none"}
+
+
+def test_a_board_knows_on_which_day_it_was_measured(tiny: Store, tmp_path: Path) -> None:
+    (board,) = boards(tiny)
+    first = tiny.read(board.cells[0].metadata[0]["score"])
+    assert board.meta["date"] == first.provenance["date"] == board.cells[0].metadata[0]["date"]
+    older = with_dates(board, {first.key: "2020-02-29"})
+    assert older.meta["date"] == older.cells[0].metadata[0]["date"] == "2020-02-29"
+    assert with_dates(board, {}) is board, "records of earlier versions do not say it"
 
 
 def test_a_board_knows_the_specs_of_victims_and_attacks(tiny: Store) -> None:

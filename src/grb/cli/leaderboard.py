@@ -40,7 +40,11 @@ def leaderboard(
         str, typer.Option(help="What cells show: score, drop, changed, difference (to the paper), or a metric's name.")
     ] = "score",
     taxonomy: Annotated[
-        Path | None, typer.Option(help="JSON of `grb taxonomy analyse --json`, shown in its own tab of the page.")
+        list[Path] | None,
+        typer.Option(
+            "--taxonomy",
+            help="JSON of `grb taxonomy analyse --json` or `place --json`, shown in its own tab of the page; repeatable.",
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     key: Annotated[
@@ -58,24 +62,36 @@ def leaderboard(
         list[str] | None,
         typer.Option("--promote", help="Submitted attack that counts in the weighted score like ours; repeatable."),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="Add attacked neighbourhoods and accuracy by degree; the datasets must be on this machine.",
+        ),
+    ] = False,
+    url: Annotated[str, typer.Option(help="Address of the site, for absolute addresses in its feeds.")] = "",
     as_json: Json = False,
 ) -> None:
     """Show the results of a store: ranks, scores under every attack, costs, and the paper's numbers where it has some.
 
     The page (html) is one file that works from disk and asks nothing of the network. Only records are read: no dataset,
-    recipe or model is needed.
+    recipe or model is needed, unless --details asks for what only these know.
 
     \b
     Examples:
       grb leaderboard results
       grb leaderboard results --format html -o page.html
+      grb leaderboard results --format html --details
       grb leaderboard results --recipe grb-cora --difficulty easy --metric drop
       grb leaderboard results --rank-by weighted
+      grb leaderboard results --format site -o public --url https://example.org/board
       grb leaderboard results --format csv -o results.csv
     """
     from grb.leaderboard import table
 
     form = "json" if as_json and form == "table" else form
+    if url and form != "site":
+        raise DataError(f"--url is the address of a site, but --format is {form}; leave it out, or give --format site")
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS, advice=f"Allowed: {', '.join(FORMATS)}.")
     written = written or DEFAULT_FILES.get(form)
@@ -86,24 +102,43 @@ def leaderboard(
     analysis = read_taxonomy(taxonomy)
     boards = boards_at(store, recipe, key, rank_by=rank_by, promoted=promote or ())
     table.check_metric(metric, boards)
+    if details:
+        boards = _detailed(boards, store)
     if form in DEFAULT_FILES:
         assert written is not None
-        _report_written(_write_pages(form, boards, written, analysis, title), boards, as_json)
+        _report_written(_write_pages(form, boards, written, analysis, title, url), boards, as_json)
     elif form == "table" and written is None:
         show_boards(boards, difficulty=difficulty, metric=metric)
     else:
         _write(_text(form, boards, difficulty, metric), written)
 
 
+def _detailed(boards: list[Board], source: Path | None) -> list[Board]:
+    """The boards with their details; one whose dataset is not here stays as it is, and that is said."""
+    from grb.errors import GRBError
+    from grb.leaderboard.details import with_details
+
+    if source is not None and source.suffix == ".json":
+        raise DataError(f"--details reads the edits of a store, but {source} is a file of boards; give the store")
+    found = []
+    for board in boards:
+        try:
+            found.append(with_details(board, store_at(source)))
+        except GRBError as error:
+            output.echo(f"without details: {error}")
+            found.append(board)
+    return found
+
+
 def _write_pages(
-    form: str, boards: list[Board], written: Path, analysis: dict[str, Any] | None, title: str | None
+    form: str, boards: list[Board], written: Path, analysis: dict[str, Any] | None, title: str | None, url: str
 ) -> list[Path]:
     from grb.leaderboard.page import TITLE, build_page
     from grb.leaderboard.site import write_site, write_text
 
     if form == "html":
         return [write_text(written, build_page(boards, analysis, title=title or TITLE))]
-    return write_site(boards, written, analysis, title=title or TITLE)
+    return write_site(boards, written, analysis, title=title or TITLE, url=url)
 
 
 def _text(form: str, boards: list[Board], difficulty: str | None, metric: str) -> str:
@@ -205,16 +240,20 @@ def _public_key(path: Path) -> Any:
     return read_public_key(path)
 
 
-def read_taxonomy(path: Path | None) -> dict[str, Any] | None:
-    """An analysis of `grb taxonomy analyse` from its JSON."""
-    if path is None:
+def read_taxonomy(paths: Sequence[Path] | None) -> dict[str, Any] | None:
+    """An analysis of `grb taxonomy analyse`, a placement of `grb taxonomy place`, or both, from their JSON."""
+    if not paths:
         return None
     from grb.leaderboard.export import read_json
+    from grb.leaderboard.taxonomy_view import combined
 
-    values = read_json(path, MAX_TAXONOMY, "`grb taxonomy analyse --json` writes some")
-    if not isinstance(values, dict):
-        raise DataError(f"{path} holds a {type(values).__name__}, but an analysis is one JSON object")
-    return values
+    found = []
+    for path in paths:
+        values = read_json(path, MAX_TAXONOMY, "`grb taxonomy analyse --json` writes some")
+        if not isinstance(values, dict):
+            raise DataError(f"{path} holds a {type(values).__name__}, but an analysis is one JSON object")
+        found.append(values)
+    return combined(found)
 
 
 def _write(text: str, written: Path | None) -> None:

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 KIND = {"inductive": "collection", "transductive": "single"}
 SEEDS = "3"
-FIGURES = (".png", ".svg", ".pdf")
+FIGURES = (".html", ".png", ".svg", ".pdf")
 SHOWN = 5
 
 
 Figure = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE.png|svg|pdf", help="Draw the profile with its intervals into this file."
+        "--output",
+        "-o",
+        metavar="FILE.html|png|svg|pdf",
+        help="Write a page (html) or draw the profile with its intervals.",
     ),
 ]
 
@@ -75,6 +78,7 @@ def place(
       grb taxonomy place mutag
       grb taxonomy place my-graphs.npz --seeds 5 --plan
       grb taxonomy place my-graphs.npz --models gcn,gin -o place.svg
+      grb taxonomy place mutag -o place.html
       grb taxonomy place enzymes --runs results
     """
     check_counts(epochs=epochs, patience=patience)
@@ -116,7 +120,7 @@ def place(
     if left:
         notes.append(f"the published row of {left} was left out")
     for model, path in figures.items():
-        _draw(found[model], path)
+        _draw(found[model], path, notes)
     _show(found, left, notes, as_json)
 
 
@@ -132,7 +136,13 @@ def _figures(out: Path | None, models: Sequence[str]) -> dict[str, Path]:
     return {model: out.with_name(f"{out.stem}-{model.replace(':', '.')}{out.suffix}") for model in models}
 
 
-def _draw(found: Placement, path: Path) -> None:
+def _draw(found: Placement, path: Path, notes: Sequence[str]) -> None:
+    if path.suffix.lower() == ".html":
+        from grb.leaderboard.placement_page import build_placement
+        from grb.leaderboard.site import write_text
+
+        output.echo(f"wrote {write_text(path, build_placement(found.to_dict(), notes))}")
+        return
     from grb import visualise
 
     output.echo(f"wrote {visualise.save(visualise.draw_placement(found), path)}")

@@ -10,6 +10,10 @@ from typing import Any
 from grb.evaluator.board import Board, Cell, Estimate
 from grb.evaluator.claims import Claim
 from grb.leaderboard import table
+from grb.leaderboard.citing import citations, cite_board
+from grb.leaderboard.curves import budget_curves, cost_points, query_curves
+from grb.leaderboard.details import NAME as DETAILS
+from grb.leaderboard.details import AttackedNeighbourhood, DegreeBands, details_of
 from grb.leaderboard.headline import answers
 from grb.leaderboard.text import MESSAGE_LENGTH, distinct, rounded, safe_link, sanitize, sanitize_nested
 from grb.leaderboard.vouching import Vouching, claims_by_cell, measured_by, place_of
@@ -37,13 +41,17 @@ OWN = ("score", "repeat")
 POINTS = ("weighted", "worst_case", "white_box")
 
 
-def page_data(board: Board) -> dict[str, Any]:
+def page_data(board: Board, boards: Sequence[Board] = ()) -> dict[str, Any]:
     """A board as the page's script reads it: methods by number, records without repetition, keys cut.
 
     A cell is ``[attack, defense, difficulty, white box, accuracy, changed, drop, paper, values, scores, victims, attacks,
     extras, claim, measured by]``; a value is ``[mean, std, low, high, n]`` in shares; ``scores`` to ``extras`` are lists with
     one entry per run, three of them places in the lists ``victims``, ``edits`` and ``extras``; a claim is ``[claimed,
     re-evaluated, whether they differ]``.
+
+    Args:
+        board: The board.
+        boards: All boards of the page; those that vary the same limit make lines together.
     """
     places = {
         "attack": _numbered(board.attacks),
@@ -66,6 +74,7 @@ def page_data(board: Board) -> dict[str, Any]:
         if cell.difficulty in places["mode"]
     ]
     meta, summaries = board.meta, table.summaries_of(board)
+    shown = details_of(board)
     return {
         "title": sanitize(meta.get("title") or f"{board.scenario} on {board.dataset}", 120),
         "dataset": sanitize(board.dataset),
@@ -74,7 +83,7 @@ def page_data(board: Board) -> dict[str, Any]:
         "recipe": sanitize(meta.get("recipe") or meta.get("title") or "study"),
         "synthetic": bool(meta.get("synthetic")),
         "meta": sanitize_nested(
-            {key: value for key, value in meta.items() if key not in ("title", "recipe", "synthetic", "cards")}
+            {key: value for key, value in meta.items() if key not in ("title", "recipe", "synthetic", "cards", DETAILS)}
         ),
         "modes": [sanitize(difficulty) for difficulty in board.difficulties],
         "attacks": distinct(board.attacks),
@@ -85,6 +94,16 @@ def page_data(board: Board) -> dict[str, Any]:
             "defenses": _cards(meta.get("cards"), board.defenses),
             "attacks": _cards(meta.get("cards"), board.attacks),
         },
+        "bibtex": cite_board(board),
+        "citations": {
+            "defenses": [each.to_dict() for each in citations(board, "defense")],
+            "attacks": [each.to_dict() for each in citations(board, "attack")],
+        },
+        "budget": [budget_curves(board, boards or [board], difficulty) for difficulty in board.difficulties],
+        "queries": [query_curves(board, difficulty) for difficulty in board.difficulties],
+        "strength": [cost_points(board, difficulty) for difficulty in board.difficulties],
+        "degrees": [_bands(shown.degrees.get(difficulty), board) for difficulty in board.difficulties],
+        "neighbourhoods": {_key(key): _near(each, board) for key, each in shown.neighbourhoods.items()},
         "flags": [_flag(flag, board) for flag in board.flags[:200]],
         "cells": cells,
         **{name: pool.items for name, pool in pools.items()},
@@ -124,6 +143,32 @@ def page_data(board: Board) -> dict[str, Any]:
         "ranks": [
             [board.ranks.get(difficulty, {}).get(name) for name in board.defenses] for difficulty in board.difficulties
         ],
+    }
+
+
+def _bands(bands: DegreeBands | None, board: Board) -> dict[str, Any] | None:
+    """Accuracy by degree, defenses by number."""
+    if bands is None:
+        return None
+    rows = {"clean": bands.clean, "weighted": bands.attacked, "white_box": bands.white_box}
+    return {
+        "bands": [sanitize(band, 12) for band in bands.bands],
+        "counts": list(bands.counts),
+        "rows": [
+            {kind: [rounded(share, 4) for share in own[name]] for kind, own in rows.items() if name in own}
+            for name in board.defenses
+        ],
+    }
+
+
+def _near(near: AttackedNeighbourhood, board: Board) -> dict[str, Any]:
+    """A neighbourhood, defenses by number."""
+    return {
+        "target": near.target,
+        "nodes": [[x, y, label, int(injected)] for x, y, label, injected in near.nodes],
+        "edges": [near.kept, near.added, near.dropped],
+        "left": near.left_out,
+        "right": {place: near.right[name] for place, name in enumerate(board.defenses) if name in near.right},
     }
 
 

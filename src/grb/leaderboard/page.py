@@ -16,6 +16,7 @@ from grb.leaderboard import palette, table
 from grb.leaderboard.brackets import bracket_tables
 from grb.leaderboard.data import page_data, script_json
 from grb.leaderboard.sections import sections
+from grb.leaderboard.taxonomy_view import placed_name, taxonomy_view
 from grb.leaderboard.text import sanitize
 
 TITLE = "Graph robustness leaderboard"
@@ -51,10 +52,12 @@ def build_page(
         # the only three texts that are not escaped: two files of ours, and JSON without any bracket
         style=Markup(style),
         script=Markup(script),
-        data=Markup(script_json({"format": 1, "boards": [page_data(board) for board in whole]})),
+        data=Markup(script_json({"format": 1, "boards": [page_data(board, whole) for board in whole]})),
         style_hash=source_hash(style),
         script_hash=source_hash(script),
         taxonomy=sections(taxonomy) if taxonomy else [],
+        view=taxonomy_view(taxonomy) if taxonomy else None,
+        placed=placed_name(taxonomy),
         plain=[table.summary_table(board) for board in whole],
         brackets=bracket_tables(whole),
     )

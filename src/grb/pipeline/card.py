@@ -21,12 +21,15 @@ MAX_CARD = 64 * 2**10
 MAX_TEXT = 2_000
 MAX_AUTHORS = 100
 MAX_COST = 1e30
+FIRST_YEAR, LAST_YEAR = 1950, 2100
 # single spaces, and none at the ends, so that two names that look the same are the same
 _NAMES = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9](?: ?[A-Za-z0-9._+-])*")
 # neither a path nor code that a card could have run
 _DATASETS = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # code that makes a model, where it is trusted
 _MODULES = re.compile(r"(?=.{3,200}\Z)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+# identifiers and expressions of SPDX
+_LICENSES = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+ -]{0,63}")
 # may have lines
 _PROSE = ("about", "unreliable")
 
@@ -43,6 +46,8 @@ class Card:
         scenario: Whose limits an attack keeps.
         authors: Who made it.
         link: Where it is described; http or https.
+        year: Year of its paper or release; 0 if not said.
+        license: Its licence, as an SPDX identifier such as MIT.
         about: What it does.
         knowledge: What an attack used: ``white-box``, ``transfer`` or ``none``.
         cost: What it took, e.g. ``cpu_seconds``.
@@ -61,6 +66,8 @@ class Card:
     scenario: str = "injection"
     authors: tuple[str, ...] = ()
     link: str = ""
+    year: int = 0
+    license: str = ""
     about: str = ""
     knowledge: Literal["white-box", "transfer", "none"] = "transfer"
     cost: Mapping[str, float] = field(default_factory=dict)
@@ -89,6 +96,12 @@ class Card:
                 f"the card's module is {short(self.module)}, but package.module:function, which makes the model of a defense, "
                 "is needed"
             )
+        if self.year and not FIRST_YEAR <= self.year <= LAST_YEAR:
+            raise DataError(f"the card's year is {short(self.year)}, but {FIRST_YEAR} to {LAST_YEAR} is needed")
+        if self.license and not _LICENSES.fullmatch(self.license):
+            raise DataError(
+                f"the card's license is {short(self.license)}, but a name such as MIT or Apache-2.0 is needed"
+            )
         if len(self.authors) > MAX_AUTHORS:
             raise DataError(f"the card names {len(self.authors)} authors, but at most {MAX_AUTHORS} are read")
         for name, value in self.cost.items():
@@ -103,7 +116,7 @@ class Card:
 
     def displayed(self) -> dict[str, Any]:
         """What a board tells of it."""
-        values = {name: value for name, value in asdict(self).items() if value not in ("", (), {})}
+        values = {name: value for name, value in asdict(self).items() if value not in ("", (), {}, 0)}
         return {**values, **({"authors": ", ".join(self.authors)} if self.authors else {})}
 
 
@@ -136,6 +149,10 @@ def _value(key: str, value: Any) -> Any:
     """One value of a card, of the type that its key asks for."""
     if key in ("cost", "reported"):
         return _numbers(key, value, nested=key == "reported")
+    if key == "year":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise DataError(f"the card's year is {short(value)}, but a whole number is needed")
+        return value
     if key == "authors":
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise DataError(f"the card's authors are {short(value)}, but a list of names is needed")

@@ -58,6 +58,7 @@ MAX_REPEATS = 100
 WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours"})
 MAX_ARTEFACT = 2**30
 # a metric of one class, as in recall:1; any other name with a colon is an import path, also one whose module is all that exists
+_DAY = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
 _METRIC_OF_CLASS = re.compile(r"([^:]+):[0-9]{1,9}")
 DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 
@@ -113,6 +114,9 @@ def check_schema(record: Record, shared: dict[Any, Any] | None = None) -> Record
             value = record.provenance[name]
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise DataError(f"{name} is {str(value)[:40]}, but a finite number of at least 0 is needed")
+        date = record.provenance.get("date", "2000-01-01")
+        if not isinstance(date, str) or not _DAY.fullmatch(date):
+            raise DataError(f"date is {str(date)[:40]}, but a day such as 2026-01-31 is needed")
     except GRBError as error:
         reason = " ".join(str(error).split())[:300]
         raise IntegrityError(

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -26,6 +27,7 @@ def provenance(seconds: float, cpu_seconds: float) -> dict[str, Any]:
     """
     return {
         "grb": __version__,
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "system": sys.platform,

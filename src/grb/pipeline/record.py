@@ -31,8 +31,8 @@ LARGE = 2**18
 SMALL = FREE_MEMORY // 209
 # what differs between two runs of one job on one machine
 CLOCKS = frozenset({"seconds", "cpu_seconds", "peak_megabytes"})
-# which study asked first is no result either
-NOT_COMPARED = CLOCKS | {"study"}
+# the day and which study asked first are no results either
+NOT_COMPARED = CLOCKS | {"study", "date"}
 SUFFIXES = (".safetensors", ".npz")
 _KEY = re.compile(r"[0-9a-f]{64}")
 # halves of letters: Python's spelling of bytes in the name of a file that are no text (PEP 383)
@@ -221,7 +221,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def without_clocks(value: Any) -> Any:
-    """Return a JSON value without what differs from run to run: clocks, memory counters, and which study asked first."""
+    """Return a JSON value without what differs from run to run: clocks, memory, the day, and which study asked first."""
     if isinstance(value, dict):
         return {name: without_clocks(item) for name, item in value.items() if name not in NOT_COMPARED}
     if isinstance(value, list | tuple):

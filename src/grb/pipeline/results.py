@@ -70,7 +70,7 @@ def build_boards(
         signer_of: From the key of a score to the name of who vouches for it; empty if nobody does.
         ranking: What ranks, and which submitted attacks count like ours.
     """
-    studies, measurements, certified = _read(records)
+    studies, measurements, certified, dates = _read(records)
     check_bracket(certified, measurements)
     measurements, replaced = newest_entries(measurements)
     if not measurements:
@@ -83,12 +83,27 @@ def build_boards(
         chosen += list(_unnamed(others))
         measurements |= others
     made = [board for info in chosen for board in study_boards(info, measurements, ranking, certified)]
-    return [with_versions(with_signers(board, signer_of), replaced) for board in made]
+    return [with_versions(with_signers(with_dates(board, dates), signer_of), replaced) for board in made]
+
+
+def with_dates(board: Board, dates: Mapping[str, str]) -> Board:
+    """Return a board with the day on which each of its scores was measured, and the last of these days."""
+    own = {run["score"]: dates[run["score"]] for cell in board.cells for run in cell.metadata if run["score"] in dates}
+    if not own:
+        return board
+    cells = [
+        replace(
+            each,
+            metadata=tuple({**run, "date": own[run["score"]]} if run["score"] in own else run for run in each.metadata),
+        )
+        for each in board.cells
+    ]
+    return replace(board, cells=tuple(cells), meta={**board.meta, "date": max(own.values())})
 
 
 def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
     """Every score of the studies of a name as a flat row, for tables; a score that two boards share is there for both."""
-    studies, measurements, _ = _read(store.records())
+    studies, measurements, _, _ = _read(store.records())
     found = []
     for info in _named(studies, measurements, [recipe], str(store.path)):
         for part in info.parts:
@@ -127,7 +142,7 @@ def study_boards(
 
 def studies(store: Store) -> list[StudyInfo]:
     """The studies whose scores a store has, the largest first."""
-    found, measurements, _ = _read(record for record in store.records() if record.job.kind in ("study", "score"))
+    found, measurements, _, _ = _read(record for record in store.records() if record.job.kind in ("study", "score"))
     sizes = [(len(_attacked(info, measurements)), info) for info in found]
     return [info for size, info in sorted(sizes, key=lambda each: -each[0]) if size]
 
@@ -135,17 +150,19 @@ def studies(store: Store) -> list[StudyInfo]:
 def build_board(study: Study, store: Store) -> list[Board]:
     """The boards of a study as they stand in a store: one, or one for every value of a swept limit."""
     assert study.info is not None, "a profiling has no board"
-    found: dict[str, Measurement] = {key: content_of(store.read(key)) for key in study.info.scores if store.has(key)}
+    wanted = (*study.info.scores, *study.info.certificates)
+    _, found, certified, dates = _read(store.read(key) for key in wanted if store.has(key))
     if not found:
         raise DataError(f"{store.path} has no scores of '{study.info.name}' yet; `grb run` makes them")
-    certified: dict[str, CertifiedOutcome] = {
-        key: content_of(store.read(key)) for key in study.info.certificates if store.has(key)
-    }
     check_bracket(certified, found)
-    return study_boards(study.info, found, certified=certified)
+    return [with_dates(board, dates) for board in study_boards(study.info, found, certified=certified)]
 
 
-def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measurement], dict[str, CertifiedOutcome]]:
+def _read(
+    records: Iterable[Record],
+) -> tuple[list[StudyInfo], dict[str, Measurement], dict[str, CertifiedOutcome], dict[str, str]]:
+    """Studies, scores, certificates, and on which day every score was measured, as far as the records say it."""
+    dates: dict[str, str] = {}
     studies: list[StudyInfo] = []
     measurements: dict[str, Measurement] = {}
     certified: dict[str, CertifiedOutcome] = {}
@@ -154,9 +171,11 @@ def _read(records: Iterable[Record]) -> tuple[list[StudyInfo], dict[str, Measure
             studies.append(content_of(record))
         elif record.job.kind == "score":
             measurements[record.key] = content_of(record)
+            if day := record.provenance.get("date"):
+                dates[record.key] = str(day)
         elif record.job.kind == "certify":
             certified[record.key] = content_of(record)
-    return sorted(studies, key=lambda info: (info.name, info.title)), measurements, certified
+    return sorted(studies, key=lambda info: (info.name, info.title)), measurements, certified, dates
 
 
 def _attacked(info: StudyInfo, measurements: Measurements) -> set[str]:

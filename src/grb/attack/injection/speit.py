@@ -41,7 +41,7 @@ class SPEIT(Limits):
     Differs from the published code: all limits hold in every wiring, and partners in the second layer are distinct.
 
     References:
-        Zheng et al., *KDD Cup 2020 ML Track 2: Adversarial Attacks and Defense on Academic Graph, 1st position*.
+        Zheng et al., *KDD Cup 2020 ML Track 2: Adversarial Attacks and Defense on Academic Graph, 1st position*, 2020.
     """
 
     lr: float | None = None

@@ -15,7 +15,7 @@
   const [MEAN, STD, LOW, HIGH, RUNS] = [0, 1, 2, 3, 4];
 
   const $ = (id) => document.getElementById(id);
-  const state = { board: 0, mode: 0, metric: "accuracy", query: "", sort: { key: "s0", down: true }, tab: "board", all: false };
+  const state = { board: 0, mode: 0, metric: "accuracy", query: "", sort: { key: "s0", down: true }, tab: "board", all: false, record: "", paper: true, bars: true };
   const hidden = boards.map(() => ({ defenses: new Set(), attacks: new Set() }));
   const indexes = boards.map(() => null);
   let rows = [];
@@ -28,12 +28,6 @@
       if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
     }
     made.append(...children.filter((child) => child !== null && child !== undefined));
-    return made;
-  }
-  function svg(tag, attributes, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [label, value] of Object.entries(attributes)) made.setAttribute(label, value);
-    made.append(...children);
     return made;
   }
   const name = (text) => el("bdi", { class: "name" }, text);
@@ -277,6 +271,7 @@
     drawFacts(board);
     drawAnswers(board);
     drawChart(board);
+    drawMore(board);
     drawFlags(board);
     drawLegend(domain);
     drawAttacks(board);
@@ -326,11 +321,42 @@
     const floor = board.defenses.indexOf("mlp");
     const share = floor < 0 ? undefined : pointsOf(board, floor).clean;
     const wide = Math.max(280, Math.min(640, box.clientWidth || 560));
-    const made = drawDumbbells(list, wide, share === undefined ? null : { name: "mlp", share });
+    const made = charts.dumbbells(list, wide, share === undefined ? null : { name: "mlp", share });
     if (!made) { box.replaceChildren(); return; }
     const caption = el("figcaption", null, ...made.legend.map(([kind, sign, text]) => el("span", null, el("span", { class: "sign " + kind, "aria-hidden": "true" }, sign), " " + text)));
     if (made.left) caption.append(el("span", null, "the first " + (list.length - made.left) + " of " + list.length));
     box.replaceChildren(caption, made.chart);
+  }
+  // charts below the table: what a board has no data for is not there
+  function drawMore(board) {
+    const box = $("charts");
+    const wide = Math.max(280, Math.min(520, $("panel-board").clientWidth - 24 || 480));
+    const figures = [];
+    const figure = (title, about, ...content) => figures.push(el("figure", null, el("h3", null, title), el("p", { class: "soft" }, name(about)), ...content));
+    const keyed = (made) => el("figcaption", null, ...made.legend.map(([look, label]) => el("span", null, charts.sign(look), " ", name(label))),
+      made.left ? el("span", null, "and " + made.left + " more in the table") : null);
+    const off = hidden[state.board].defenses;
+    const seen = (list) => list.filter((line) => !off.has(line.name));
+    const swept = board.budget[state.mode];
+    const over = swept && charts.lines(seen(swept.lines), swept.limit, wide);
+    if (over) figure("Accuracy over " + swept.limit, "Mean over attacks, for every value of the limit; this board is at " + swept.at + ".", keyed(over), over.chart);
+    const asked = charts.lines(seen(board.queries[state.mode]), "queries", wide);
+    if (asked) figure("Accuracy over queries", "What is left after so many questions to the victim; 0 is the clean graph.", keyed(asked), asked.chart);
+    const cost = charts.scatter(board.strength[state.mode], "CPU seconds of one run", wide);
+    if (cost) figure("Strength over cost", "Each mark is an attack: the lower, the stronger; the further right, the dearer. Mean over defenses.", cost);
+    const own = board.degrees[state.mode];
+    if (own) {
+      const order = rows.map((row) => row.defense).filter((defense) => own.rows[defense] && own.rows[defense].clean && !off.has(board.defenses[defense]));
+      const small = order.slice(0, 12).map((defense) => charts.bands({ name: board.defenses[defense], ...own.rows[defense] }, own.bands, 230));
+      const kinds = ["clean", "weighted", "white_box"].filter((kind) => own.rows.some((row) => row[kind]));
+      const signs = el("figcaption", null, ...kinds.map((kind) => el("span", null, el("span", { class: "sign " + kind, "aria-hidden": "true" }, charts.KINDS[kind][1]), " " + charts.KINDS[kind][2])));
+      if (small.length) {
+        figure("Accuracy by the degree of the target", "Whom attacks hurt: targets with few neighbours or with many (in per cent, mean over attacks).", signs, el("div", { class: "small" }, ...small));
+        figures[figures.length - 1].classList.add("wide");
+      }
+    }
+    box.replaceChildren(...figures);
+    $("more").hidden = !figures.length;
   }
   function drawFlags(board) {
     const box = $("flags");
@@ -426,11 +452,24 @@
 
   // records
 
-  function open(title, ...content) {
+  function open(view, title, ...content) {
     $("record-title").replaceChildren(name(title));
     $("record-body").replaceChildren(...content.filter(Boolean));
-    $("record").showModal();
+    if (!$("record").open) $("record").showModal();
     $("record").firstElementChild.scrollTop = 0;
+    state.record = view;
+    remember();
+  }
+  // a text to be copied, and the button that does it
+  function copied(text, id) {
+    const box = el("pre", { tabindex: "0", ...(id ? { id } : {}) }, text);
+    const button = el("button", { type: "button" }, "copy");
+    button.addEventListener("click", () => {
+      const done = () => { button.textContent = "copied"; };
+      if (navigator.clipboard) navigator.clipboard.writeText(box.textContent).then(done, () => getSelection().selectAllChildren(box));
+      else getSelection().selectAllChildren(box);
+    });
+    return [box, button];
   }
   function facts(pairs) {
     const list = el("dl");
@@ -475,16 +514,11 @@
       ["peak memory of the attack", edit.attack_megabytes ? unique(edits.map((each) => each.attack_megabytes)) + " MB" : null],
       ["seeds of the attack", unique(edits.map((each) => each.attack_seed))], ["notes", edit.notes],
     ];
-    const command = el("pre", { tabindex: "0", id: "command" });
+    const [command, copy] = copied("", "command");
     const choose = (run) => { command.textContent = "grb store verify STORE --record " + (cell[SCORES][run] || "KEY"); };
     choose(0);
-    const copy = el("button", { type: "button" }, "copy");
-    copy.addEventListener("click", () => {
-      const done = () => { copy.textContent = "copied"; };
-      if (navigator.clipboard) navigator.clipboard.writeText(command.textContent).then(done, () => getSelection().selectAllChildren(command));
-      else getSelection().selectAllChildren(command);
-    });
-    open(title,
+    open((cell[WHITE] ? "w" : "a") + cell[ATTACK] + "." + defense, title,
+      ...around(board, defense, edit),
       facts([
         ["accuracy", long(cell[ACCURACY], 0)],
         ["claimed", cell[CLAIM] ? claimText(cell[CLAIM], 0) : null],
@@ -497,13 +531,26 @@
         ["CPU seconds of its training", unique(victims.map((each) => each.victim_seconds))],
         ["threads", unique(victims.map((each) => each.threads))],
         ...attackFacts,
-        ...Object.entries(extra),
+        ...Object.entries(extra).map(([label, value]) => [label.replaceAll("_", " "), value]),
       ]),
       cell[SCORES].length ? el("h3", null, "Recompute it") : null,
       cell[SCORES].length ? el("p", { class: "soft" }, "STORE is the directory of the store that this page was built from.") : null,
       cell[SCORES].length ? command : null, cell[SCORES].length ? copy : null,
       el("h3", null, "Runs"), runsTable(cell, edits, victims, choose),
       ...edits.flatMap((each, run) => (each.trials && each.trials.length ? trialsOf(each.trials, edits.length > 1 ? ", run " + (run + 1) : "") : [])));
+  }
+  // where the edit touched one target: drawn once, with what this defense made of it
+  function around(board, defense, edit) {
+    const near = edit.attack && board.neighbourhoods[edit.attack];
+    if (!near) return [];
+    const right = near.right[defense];
+    const verdict = right ? ": " + (right[0] ? "right" : "wrong") + " before the attack, " + (right[1] ? "right" : "wrong") + " after it" : "";
+    const [kept, added, dropped] = near.edges;
+    const words = "Node " + near.target + verdict + ". " + near.nodes.filter((node) => node[3]).length + " injected nodes, " + added.length + " added and " + dropped.length + " dropped edges in view"
+      + (near.left ? "; " + near.left + " more nodes within reach are not shown." : ".");
+    const label = "Neighbourhood of target " + near.target + " after the attack: " + near.nodes.length + " nodes, " + kept.length + " edges that stay, " + added.length + " added, " + dropped.length + " dropped";
+    return [el("h3", null, "A neighbourhood that was attacked"), el("p", null, words), charts.neighbourhood(near, Math.min(560, innerWidth - 48), label),
+      el("p", { class: "soft" }, "Ring: the target. Star: injected node. Dashed: added edge. Dotted: dropped edge. Colour and shape: true class.")];
   }
   // what the ensemble tried: a curve of the strongest so far over its cost, and a table
   function trialsOf(trials, which) {
@@ -519,25 +566,14 @@
         el("tbody", null, ...body)))];
   }
   function costCurve(trials, which) {
-    const [wide, high, left, bottom, top] = [420, 170, 44, 36, 10];
     let [spent, lowest] = [0, 1];
-    const points = [];
-    for (const trial of trials) {
+    const points = trials.map((trial) => {
       spent += trial.cpu_seconds;
       if (typeof trial.kept === "number") lowest = Math.min(lowest, trial.kept);
-      points.push([spent, lowest]);
-    }
+      return [spent, lowest];
+    });
     if (!points.length || !(spent > 0)) return null;
-    const x = (seconds) => left + (seconds / spent) * (wide - left - 10);
-    const y = (share) => top + (1 - share) * (high - top - bottom);
-    const line = points.map(([seconds, share], at) => (at ? "H" + x(seconds).toFixed(1) + "V" : "M" + x(seconds).toFixed(1) + ",") + y(share).toFixed(1)).join("");
-    const text = (at, up, anchor, words) => svg("text", { x: at, y: up, "text-anchor": anchor }, words);
-    return svg("svg", { class: "curve", viewBox: "0 0 " + wide + " " + high, width: wide, height: high, role: "img",
-      "aria-label": "Accuracy left by the strongest trial so far over CPU seconds" + which + ": " + fixed(lowest) + " % after " + spent.toPrecision(3) + " s" },
-    ...[0, 0.5, 1].flatMap((share) => [svg("path", { class: "grid", d: "M" + left + "," + y(share) + "H" + (wide - 10) }), text(left - 5, y(share) + 4, "end", fixed(share, 0) + " %")]),
-    svg("path", { class: "line", d: line }),
-    text(left, high - bottom + 15, "start", "0"), text(wide - 10, high - bottom + 15, "end", spent.toPrecision(3)),
-    text((wide + left) / 2, high - 5, "middle", "CPU seconds"));
+    return charts.steps(points, "Accuracy left by the strongest trial so far over CPU seconds" + which + ": " + fixed(lowest) + " % after " + spent.toPrecision(3) + " s");
   }
   function runsTable(cell, edits, victims, choose) {
     const head = ["run", "accuracy", "victim's seed", "attack's seed", "CPU s", "score", "victim", "edit"];
@@ -565,12 +601,33 @@
       return el("tr", null, el("th", { scope: "row" }, mode), el("td", null, rank),
         ...values.map((value) => el("td", null, value ? fixed(value[MEAN], 2) + " " + spread(value, 2) : "\u2013")));
     });
-    open(board.defenses[defense],
+    const cited = board.citations.defenses[defense];
+    const known = new Set(["authors", "link", "year", "license", "name"]);
+    open("d" + defense, board.defenses[defense],
       about.length ? el("div", { class: "flags" }, ...about.map((flag) => el("p", null, "\u26a0 ", name(flag.text)))) : null,
-      card.length ? facts(card.map((line) => [line.name, line.link ? link(line.link) : line.text])) : null,
+      facts([
+        ["authors", cited.authors], ["paper", cited.papers ? cited.papers.join("; ") : null], ["link", cited.link ? link(cited.link) : null],
+        ["year", cited.year], ["license", cited.license], ["measured on", cited.date],
+        ["measured by", board.measuredBy.defenses[state.mode][defense]], ...claimFacts(board.claims.defenses[state.mode][defense]),
+        ...card.filter((line) => !known.has(line.name)).map((line) => [line.name, line.link ? link(line.link) : line.text]),
+      ]),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "summaries" }, el("table", null,
         el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("span", { class: "plain" }, label))))),
-        el("tbody", null, ...body))));
+        el("tbody", null, ...body))),
+      ...(cited.bibtex ? [el("h3", null, "Cite it"), ...copied(cited.bibtex, "bibtex")] : []));
+  }
+  const claimFacts = (claim) => (claim ? [["claimed", claimText(claim, 0)], ["re-evaluated", claimText(claim, 1)]] : []);
+  function showCitation(board) {
+    open("cite", "Cite " + board.title, el("p", null, "The board, and the paper whose benchmark it is. Entries have a citation of their own: choose a name in the table."), ...copied(board.bibtex, "bibtex"));
+  }
+  function showSubmission() {
+    const step = (words, command) => [el("p", null, words), el("pre", { tabindex: "0" }, command)];
+    open("submit", "Submit yours",
+      el("p", null, "An attack is one npz file of changes, a defense one safetensors file of weights; a card of a few lines says what it is. Nothing of it is run before it is checked."),
+      ...step("1. Make the file: with the command below, or with GraphEdit.save of the library.", "grb attack tdgia --surrogate gcn --dataset grb-cora -o my-attack.npz"),
+      ...step("2. Write the card, my-attack.yaml.", "name: my attack\nkind: attack\ndataset: grb-cora\nauthors: [A. Person]\nlink: https://example.org/paper\nyear: 2026\nlicense: MIT\nknowledge: transfer"),
+      ...step("3. See whether it keeps the rules.", "grb submit my-attack.npz --check"),
+      ...step("4. Score it; STORE is the directory of the store that this page was built from.", "grb submit my-attack.npz --store STORE"));
   }
   function link(address) {
     if (!/^https?:\/\//.test(address)) return name(address);
@@ -691,8 +748,8 @@
       radio.addEventListener("change", () => { state.mode = at; draw(); say(mode + " difficulty"); });
       return el("label", null, radio, el("span", null, mode));
     }));
-    pickers("pick-defenses", board.defenses, hidden[state.board].defenses, () => { filter(); drawChart(board); });
-    pickers("pick-attacks", [...board.attacks, ...board.whiteBox.map((label) => label + " (white-box)")], hidden[state.board].attacks, draw);
+    pickers("pick-defenses", board.defenses, hidden[state.board].defenses, () => { filter(); drawChart(board); drawMore(board); remember(); });
+    pickers("pick-attacks", attackNames(board), hidden[state.board].attacks, draw);
   }
   function pickers(id, labels, off, apply) {
     const boxes = labels.map((label) => {
@@ -747,9 +804,16 @@
   }
   function remember() {
     const view = new URLSearchParams({ ...(state.all ? { columns: "all" } : {}), board: state.board, mode: state.mode, metric: state.metric, sort: state.sort.key + (state.sort.down ? "-" : "+"), tab: state.tab });
-    if (state.query) view.set("q", state.query);
+    const board = boards[state.board];
+    const listed = (labels, off) => labels.flatMap((label, place) => (off.has(label) ? [place] : [])).join(".");
+    const optional = {
+      q: state.query, record: state.record, paper: state.paper ? "" : "no", bars: state.bars ? "" : "no",
+      hide: listed(board.defenses, hidden[state.board].defenses), without: listed(attackNames(board), hidden[state.board].attacks),
+    };
+    for (const [label, value] of Object.entries(optional)) if (value) view.set(label, value);
     try { history.replaceState(null, "", "#" + view); } catch { /* some viewers do not allow it */ }
   }
+  const attackNames = (board) => [...board.attacks, ...board.whiteBox.map((label) => label + " (white-box)")];
   function recall() {
     const view = new URLSearchParams(location.hash.slice(1));
     const number = (label, count, fallback) => {
@@ -763,23 +827,54 @@
     if (sort) state.sort = { key: sort[1], down: sort[2] === "-" };
     state.query = (view.get("q") || "").slice(0, 80);
     state.all = view.get("columns") === "all";
+    state.paper = view.get("paper") !== "no";
+    state.bars = view.get("bars") !== "no";
+    const places = (label) => (view.get(label) || "").split(".").filter((each) => /^\d{1,4}$/.test(each)).map(Number);
+    const [board, off] = [boards[state.board], hidden[state.board]];
+    places("hide").forEach((place) => { if (place < board.defenses.length) off.defenses.add(board.defenses[place]); });
+    places("without").forEach((place) => { if (place < attackNames(board).length) off.attacks.add(attackNames(board)[place]); });
+    state.record = view.get("record") || "";
     const wanted = "tab-" + view.get("tab");
     if ([...$("tabs").children].some((button) => button.id === wanted)) state.tab = view.get("tab");
   }
 
+  // the record that an address names; anything else opens nothing
+  function reopen(view) {
+    const board = boards[state.board];
+    const cellOf = /^([aw])(\d{1,4})\.(\d{1,4})$/.exec(view);
+    const method = /^d(\d{1,4})$/.exec(view);
+    if (view === "cite") showCitation(board);
+    else if (view === "submit") showSubmission();
+    else if (method && Number(method[1]) < board.defenses.length) showMethod(board, Number(method[1]));
+    else if (cellOf) {
+      const [attack, defense, white] = [Number(cellOf[2]), Number(cellOf[3]), cellOf[1] === "w" ? 1 : 0];
+      const cell = cellAt(state.board, attack, defense, state.mode, white);
+      if (cell) showCell(board, { label: (white ? board.whiteBox : board.attacks)[attack] }, defense, cell);
+    }
+  }
+
   function start() {
     recall();
+    const asked = state.record;
+    state.record = "";
     $("dataset").addEventListener("change", (event) => choose(find((each) => each.dataset === event.target.value)));
     $("scenario").addEventListener("change", (event) => choose(find((each) => each.dataset === boards[state.board].dataset && each.scenario === event.target.value)));
     $("study").addEventListener("change", (event) => choose(Number(event.target.value)));
     $("metric").addEventListener("change", (event) => { state.metric = event.target.value; draw(); });
     $("all").checked = state.all;
     $("all").addEventListener("change", (event) => { state.all = event.target.checked; draw(); });
-    $("filters").open = Boolean(state.query);
+    $("filters").open = Boolean(state.query) || !state.paper || !state.bars || hidden[state.board].defenses.size + hidden[state.board].attacks.size > 0;
     $("search").value = state.query;
     $("search").addEventListener("input", (event) => { state.query = event.target.value; say(filter() + " defenses shown"); remember(); });
-    $("paper").addEventListener("change", (event) => $("board").classList.toggle("hide-paper", !event.target.checked));
-    $("bars").addEventListener("change", (event) => $("board").classList.toggle("hide-bars", !event.target.checked));
+    for (const [id, look] of [["paper", "hide-paper"], ["bars", "hide-bars"]]) {
+      const apply = () => { $("board").classList.toggle(look, !state[id]); remember(); };
+      $(id).checked = state[id];
+      $(id).addEventListener("change", (event) => { state[id] = event.target.checked; apply(); });
+      apply();
+    }
+    $("cite").addEventListener("click", () => showCitation(boards[state.board]));
+    $("submit").addEventListener("click", showSubmission);
+    $("record").addEventListener("close", () => { state.record = ""; remember(); });
     $("controls").addEventListener("submit", (event) => event.preventDefault());
     $("board").addEventListener("keydown", move);
     $("board").addEventListener("focusin", (event) => { const cell = event.target.closest("th, td"); if (cell) setCurrent(cell); });
@@ -816,9 +911,11 @@
     draw();
     drawControls();
     tab(state.tab, false);
-    drawChart(boards[state.board]);  // it knows its width now
+    const drawWide = () => { drawChart(boards[state.board]); drawMore(boards[state.board]); };
+    drawWide();  // they know their width now
+    reopen(asked);
     let waiting = 0;
-    addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => drawChart(boards[state.board]), 100); });
+    addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(drawWide, 100); });
   }
   start();
 })();
