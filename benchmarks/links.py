@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/links.py [planetoid-cora] [--epochs 300] [--seeds 2]
 
 AUROC and mean reciprocal rank of held-out edges, clean and after an attack on the graph on which the model computes.
-Attacks may not touch the pairs that are scored. ``labels`` says what gradients aim at: the model's own answers, or the true ones.
+Attacks may not touch the pairs that are scored. ``labels`` says what gradients aim at: what the model says, or what is true.
 """
 
 from __future__ import annotations

@@ -93,3 +93,33 @@ def test_links_are_a_task_of_their_own(grb, grb_json, tmp_path):
     wrong = grb("taxonomy", "run", "synth-graphs", "--task", "link", *options)
     assert wrong.exit_code == 2 and "needs a single graph" in wrong.stderr
     assert "task 'edges'" in grb("taxonomy", "run", "synth-tiny", "--task", "edges").stderr
+
+
+@pytest.mark.parametrize("collection", [False, True])
+def test_values_of_a_file_are_a_regression_from_end_to_end(grb, grb_json, tmp_path, collection):
+    """A file whose labels are numbers: check, run, analyse; robustness and placements refuse it in a sentence."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    if collection:  # graphs of 6 nodes; the value is the share of edges, some below zero
+        sizes = np.full(40, 6)
+        pairs = [(u, v, i) for i in range(40) for u in range(6) for v in range(u) if generator.random() < 0.1 + i / 50]
+        edges = np.array([[u + 6 * i, v + 6 * i] for u, v, i in pairs]).T
+        y = np.bincount([i for _, _, i in pairs], minlength=40) / 15 - 0.5
+        arrays = {"edge_index": edges, "y": y, "x": np.ones((240, 1)), "ptr": np.concatenate([[0], np.cumsum(sizes)])}
+    else:
+        edges = generator.integers(0, 60, (2, 150))
+        arrays = {"edge_index": edges, "y": generator.normal(size=60), "x": generator.normal(size=(60, 4))}
+    path, store = tmp_path / "values.npz", tmp_path / "store"
+    np.savez(path, **arrays)
+    options = ("--perturbations", "NoEdges,NodeDeg", "--seeds", 2, "--epochs", 3, "--workers", 0, "--store", store)
+    done = grb("taxonomy", "run", path, *options)
+    assert done.exit_code == 0, done.stderr
+    found = grb_json("taxonomy", "analyse", store, "--n-bootstrap", 9)
+    assert found["datasets"] == ["values"] and set(found["perturbations"]) == {"NoEdges", "NodeDeg"}
+    checked = grb("data", "check", path)
+    assert checked.exit_code == 0 and "predict values of" in checked.stdout
+    placed = grb("taxonomy", "place", path, "--runs", store)
+    assert placed.exit_code == 2 and "tasks are not mixed" in refusal(placed)
+    trained = grb("train", "gcn", "--dataset", path, "-o", tmp_path / "gcn.safetensors")
+    assert trained.exit_code in (1, 2) and "values to predict" in trained.stderr

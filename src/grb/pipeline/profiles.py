@@ -10,6 +10,7 @@ import torch
 
 from grb.catalogue import canonical, resolve, spelling
 from grb.dataset import Dataset, dataset_reference, load_dataset
+from grb.dataset.raw_arrays import is_values
 from grb.errors import DataError
 from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
@@ -122,7 +123,7 @@ def _check_dataset(dataset: Dataset, task: str) -> None:
         raise DataError(
             f"dataset '{dataset.name}' has {dataset.num_items} items, but at least {FEWEST} are needed for a split"
         )
-    if dataset.num_classes < 2:
+    if dataset.num_classes < 2 and not is_values(dataset.labels):
         raise DataError(f"dataset '{dataset.name}' has one class, but AUROC needs at least two")
     if dataset.num_edges == 0:
         raise DataError(f"dataset '{dataset.name}' has no edges, so its structure cannot be perturbed")
