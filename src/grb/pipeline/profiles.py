@@ -38,6 +38,8 @@ class Profiling:
         seeds: Random seeds of the runs: run r has split r, weights r and draw r of the perturbation.
         training: Changes of the models' settings, such as ``epochs`` or ``patience``.
         task: ``own`` for what the dataset's labels ask for, ``link`` to predict its edges.
+        vary: What differs between runs: ``all``, or only the ``split`` (fold), the ``weights`` (and batches) or the ``draw`` of
+            the perturbation, the others being those of run 0.
     """
 
     datasets: Sequence[str]
@@ -46,6 +48,7 @@ class Profiling:
     seeds: Sequence[int] = tuple(range(10))
     training: Mapping[str, Any] = field(default_factory=dict)
     task: Literal["own", "link"] = "own"
+    vary: Literal["all", "split", "weights", "draw"] = "all"
 
 
 def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> Study:
@@ -93,7 +96,8 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> li
                 jsonable(method),
                 version=version,
                 extra=({"perturbations": jsonable(built)} if built else {})
-                | ({"task": asked.task} if asked.task != "own" else {}),
+                | ({"task": asked.task} if asked.task != "own" else {})
+                | ({"vary": asked.vary} if asked.vary != "all" else {}),
                 threads=threads,
             )
             made += [replace(job, seed=seed) for seed in asked.seeds]
