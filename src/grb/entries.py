@@ -208,6 +208,9 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "chebnet": Entry("grb.model.profiling.chebnet:ChebConv", "5 Chebyshev filters of order 2", ("cheb",)),
         "gatedgcn": Entry("grb.model.profiling.gatedgcn:GatedConv", "5 gated sums", ("gated-gcn",)),
         "gcnii": Entry("grb.model.profiling.gcnii:GCNIIConv", "5 graph convolutions with the first layer mixed in"),
+        "transformer": Entry(
+            "grb.model.profiling.transformer:TransformerConv", "5 layers of attention along edges; not of the paper"
+        ),
     },
     # what can be put on any model: `+ln`, `+at` behind its name, `-jaccard` as part of it
     "defense": {
@@ -505,6 +508,10 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "dropedges": Entry("grb.perturb.edges:DropEdges", "a random fraction is dropped", group="edges"),
         "addedges": Entry("grb.perturb.edges:AddEdges", "random ones are added", group="edges"),
         "sparsify": Entry("grb.perturb.edges:Sparsify", "fewer, keeping those that connect the graph", group="edges"),
+        "coarsen": Entry("grb.perturb.coarsen:Coarsen", "those of a coarser graph, lifted back", group="edges"),
+        "curvrewire": Entry(
+            "grb.perturb.curvature:CurvRewire", "moved from dense places to bottlenecks", group="edges"
+        ),
     },
 }
 

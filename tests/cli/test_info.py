@@ -67,3 +67,18 @@ def test_unknown_name(grb):
     done = grb("info", "grb-corra")
     assert done.exit_code == 2
     assert "Did you mean 'grb-cora'? `grb ls` shows all names." in refusal(done)
+
+
+def test_properties_of_graphs_by_class_are_those_of_networkx(grb, grb_json):
+    found = grb_json("info", "synth-graphs", "--by-class")["classes"]
+    graph = load_dataset("synth-graphs").graph
+    own = [graph.graphs(i, i + 1) for i in range(graph.num_graphs) if graph.y[i] == 1]
+    triangles = [sum(networkx.triangles(networkx.Graph(each.adj.edges().T.tolist())).values()) / 3 for each in own]
+    assert found["1"]["nodes"] == pytest.approx(sum(each.n for each in own) / len(own))
+    assert found["1"]["triangles"] == pytest.approx(sum(triangles) / len(own))
+    assert set(found) == {"0", "1"}
+    shown = grb("info", "synth-graphs", "--by-class").stdout
+    assert "clustering" in shown and f"{found['0']['nodes']:.3f}" in shown
+    refused = grb("info", "synth-tiny", "--by-class")
+    assert refused.exit_code == 2 and "need a collection of graphs" in refused.stderr
+    assert "--by-class is for datasets" in grb("info", "gcn", "--by-class").stderr

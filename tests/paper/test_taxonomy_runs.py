@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grb.taxonomy import Comparison, Profiles, compare, read_profiles
+from grb.cli.taxonomy_views import groups_markdown
+from grb.taxonomy import Comparison, Profiles, compare, own_groups, read_profiles
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 NAMED = ("ENZYMES", "PROTEINS", "Actor", "CF-CiteSr")
@@ -26,6 +27,14 @@ def found(profiles: Profiles) -> Comparison:
 def test_the_page_is_what_the_command_prints(found: Comparison) -> None:
     page = (RESULTS / "taxonomy.md").read_text(encoding="utf-8")
     assert found.to_markdown() in page
+
+
+def test_the_page_says_which_groups_hold(profiles: Profiles) -> None:
+    page = (RESULTS / "taxonomy.md").read_text(encoding="utf-8")
+    groups = own_groups(profiles)
+    assert [each.taxonomy for each in groups] == ["inductive", "transductive"]
+    assert all(groups_markdown(each) in page for each in groups)
+    assert not any(row.stable for each in groups for row in each.stability)
 
 
 def test_profiles_go_with_the_published_ones(profiles: Profiles) -> None:

@@ -57,9 +57,11 @@ def dataset(name: str) -> dict[str, Any]:
 
 def _collection(loaded: Dataset) -> dict[str, Any]:
     """What only datasets of the taxonomy have: a task, several graphs, several splits."""
+    from grb.dataset.report import task_of
+
     if loaded.scheme is None:
         return {}
-    facts: dict[str, Any] = {"task": f"classify {loaded.task}s", "splits": loaded.scheme.description}
+    facts: dict[str, Any] = {"task": task_of(loaded), "splits": loaded.scheme.description}
     return facts if loaded.graph.ptr is None else {**facts, "graphs": loaded.graph.num_graphs}
 
 
@@ -69,15 +71,17 @@ def _split(loaded: Dataset) -> dict[str, int]:
 
 
 def _structure(loaded: Dataset) -> dict[str, Any]:
+    from grb.dataset.raw_arrays import is_values
     from grb.dataset.report import component_sizes, homophily
     from grb.taxonomy.complementarity import complementarity
 
     labels = loaded.labels
     degrees = loaded.graph.adj.degrees
     facts: dict[str, Any] = {"feature_range": [round(end, 6) for end in loaded.feature_range]}
-    if labels.dim() == 1 and len(labels) == loaded.num_nodes:
+    classes = labels.dim() == 1 and not is_values(labels)
+    if classes and len(labels) == loaded.num_nodes:
         facts["homophily"] = homophily(loaded)
-    if labels.dim() == 1:
+    if classes:
         facts["class_sizes"] = labels[labels >= 0].bincount(minlength=loaded.num_classes).tolist()
     facts["complementarity"] = round(complementarity(loaded.graph), 4)
     facts["largest_degree"] = int(degrees.max())

@@ -25,6 +25,13 @@ def info(
     only_path: Annotated[
         bool, typer.Option("--path", help="Print only the directory of a dataset, which is not loaded for that.")
     ] = False,
+    by_class: Annotated[
+        bool,
+        typer.Option(
+            "--by-class",
+            help="Print only mean properties of the graphs of every class, as in the taxonomy paper's Table D.1.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a dataset's statistics, or a model's parameters and the papers' settings for it.
@@ -34,6 +41,7 @@ def info(
       grb info synth-cora
       grb info gcn+ln
       grb info grb-cora --json
+      grb info mutag --by-class
       ls -l "$(grb info grb-cora --path)"
     """
     kinds = catalogue.kinds() if kind is None else [known_kind(kind)]
@@ -43,6 +51,9 @@ def info(
         raise UnknownName(" or ".join(kinds), name, every, advice="`grb ls` shows all names.")
     if only_path:
         _print_path(found.get("dataset"), name, as_json)
+        return
+    if by_class:
+        _print_classes(found.get("dataset"), name, as_json)
         return
     about = {kind: _about(kind, known, name) for kind, known in found.items()}
     if as_json:
@@ -64,6 +75,22 @@ def _print_path(name: str | None, given: str, as_json: bool) -> None:
         output.print_json({"name": name, "embedded": name in registry.EMBEDDED, "path": place})
     else:
         print(place or f"{name} has no files ({where(name)}): it is made in memory when it is loaded")
+
+
+def _print_classes(name: str | None, given: str, as_json: bool) -> None:
+    """Print nodes, edges, diameter and other properties of graphs, mean by class."""
+    if name is None:
+        raise DataError(f"--by-class is for datasets, but '{given}' is none; leave it out")
+    from grb.dataset import load_dataset
+    from grb.taxonomy import class_properties
+
+    found = class_properties(load_dataset(name).graph)
+    if as_json:
+        output.print_json({"name": name, "classes": {str(label): own for label, own in found.items()}})
+        return
+    columns = list(next(iter(found.values())))
+    rows = [[label, *(f"{own[column]:.3f}" for column in columns)] for label, own in found.items()]
+    output.table(f"{name}: mean properties of the graphs of a class", ["class", *columns], rows, numbers=columns)
 
 
 def _canonical_name(kind: str, name: str) -> str | None:

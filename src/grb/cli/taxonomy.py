@@ -289,9 +289,15 @@ def _against_published(runs: str | None, model: str, where: Mapping[str, str], f
     from grb.taxonomy.read import pick
 
     path = _path(runs)
-    found = taxonomy.compare(pick(taxonomy_views.models_at(path, where), model, str(path)), model=model)
-    if not taxonomy_views.emit(form, out, value=found.to_dict(), rows=found.rows(), markdown=found.to_markdown()):
+    profiles = pick(taxonomy_views.models_at(path, where), model, str(path))
+    found = taxonomy.compare(profiles, model=model)
+    groups = taxonomy.own_groups(profiles)
+    value = {**found.to_dict(), "groups": [each.to_dict() for each in groups]}
+    markdown = "\n\n".join([found.to_markdown(), *map(taxonomy_views.groups_markdown, groups)])
+    if not taxonomy_views.emit(form, out, value=value, rows=found.rows(), markdown=markdown):
         taxonomy_views.show_comparison(found)
+        for each in groups:
+            taxonomy_views.show_groups(each)
     _say_notes(found.notes)
 
 

@@ -197,6 +197,8 @@ def _tables(found: Analysis) -> dict[str, list[list[Any]]]:
     if found.separability:
         heads = ["dataset", "perturbation", "difference", "p", "holm", "runs", "paired"]
         tables["separability.csv"] = [heads, *map(list, found.separability)]
+    if found.seeds:
+        tables["seeds.csv"] = [list(found.seeds[0]._fields), *map(list, found.seeds)]
     if found.tree is not None:
         order = found.tree.leaves
         known = found.known or {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output, run_options
-from grb.cli.options import Json, StoreOption, check_counts, names, store_at
+from grb.cli.options import Json, Params, StoreOption, check_counts, names, settings_of, store_at
 from grb.cli.progress import duration
 from grb.errors import DataError, UnknownName
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 TASKS = ("own", "link")
+VARIED = ("all", "split", "weights", "draw")
 Datasets = Annotated[
     list[str],
     typer.Argument(
@@ -33,7 +34,7 @@ Models = Annotated[
     str,
     typer.Option(
         metavar="A,B",
-        help="Profiling models: gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, or package.module:Class.",
+        help="Profiling models: gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, transformer, or package.module:Class.",
     ),
 ]
 Seeds = Annotated[
@@ -55,6 +56,13 @@ Task = Annotated[
         help="What is predicted: the dataset's own labels, or held-out edges of a single graph (link).",
     ),
 ]
+Vary = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(VARIED),
+        help="What differs between runs: all, or only the split (fold), the weights or the draw of the perturbation.",
+    ),
+]
 Plan = Annotated[bool, typer.Option("--plan", help="Only show what would run and what it would take.")]
 
 
@@ -66,6 +74,8 @@ def run(
     epochs: Epochs = None,
     patience: Patience = None,
     task: Task = "own",
+    vary: Vary = "all",
+    params: Params = None,
     plan: Plan = False,
     store: StoreOption = None,
     shard: run_options.Shard = None,
@@ -85,10 +95,20 @@ def run(
       grb taxonomy run enzymes --perturbations NoEdges,RandFtrs@gtaxogym --seeds 3
       grb taxonomy run actor citationfull-citeseer --seeds 3 --patience 200 --shard 1/2
       grb taxonomy run planetoid-cora --task link --seeds 3 --patience 250
+      grb taxonomy run enzymes --perturbations Frag-k1,Frag-k2 --vary draw
+      grb taxonomy run coauthor-physics --param neighbours=10 --param batch=1024 --epochs 50 --seeds 1
     """
     check_counts(epochs=epochs, patience=patience)
     if task not in TASKS:
         raise UnknownName("task", task, TASKS, advice=f"Allowed: {', '.join(TASKS)}.")
+    if vary not in VARIED:
+        raise UnknownName("part of a run", vary, VARIED, advice=f"Allowed: {', '.join(VARIED)}.")
+    settings = settings_of(params, "--param")
+    twice = next(
+        (name for name, value in (("epochs", epochs), ("patience", patience)) if name in settings and value), None
+    )
+    if twice:
+        raise DataError(f"--{twice} and --param {twice}=... were both given; give one of them")
     from grb.pipeline.profiles import Profiling, plan_profiles
 
     asked = Profiling(
@@ -96,8 +116,9 @@ def run(
         chosen_perturbations(perturbations),
         listed(models, "models"),
         parse_seeds(seeds),
-        {"epochs": epochs, "patience": patience},
-        "link" if task == "link" else "own",
+        {"epochs": epochs, "patience": patience, **settings},
+        task,  # type: ignore[arg-type]
+        vary,  # type: ignore[arg-type]
     )
     target = store_at(store)
     whole = plan_profiles(asked)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from grb.metric.summary import MeanStd
     from grb.pipeline import Store
-    from grb.taxonomy import Comparison, Profiles
+    from grb.taxonomy import Comparison, OwnGroups, Profiles
     from grb.taxonomy.attack_sensitivity import AttackSensitivity, StrongestAttack
 
 
@@ -112,6 +112,50 @@ def show_comparison(found: Comparison) -> None:
         output.table("placed without its own row", ["dataset", "nearest", "placed", "published group"], placed)
         output.echo("{} of {} are placed in their published group".format(*found.placed()))
     output.echo(found.summary)
+
+
+GROUP_HEADS = ["published group", "run", "members together %", "others apart %", "stable"]
+
+
+def groups_markdown(found: OwnGroups) -> str:
+    """The published groups in own runs as a Markdown table, with sentences."""
+    return "\n\n".join([markdown_of(GROUP_HEADS, _group_rows(found)), *group_sentences(found)])
+
+
+def show_groups(found: OwnGroups) -> None:
+    """Print which published groups hold in own runs."""
+    output.table(f"{found.taxonomy} groups in these runs", GROUP_HEADS, _group_rows(found), numbers=GROUP_HEADS[2:4])
+    for sentence in group_sentences(found):
+        output.echo(sentence)
+
+
+def group_sentences(found: OwnGroups) -> list[str]:
+    """What the grouping of own runs comes to, in sentences."""
+    low, high = found.interval
+    within = "one run of each kind, so without an interval" if found.single else f"{low:.2f} to {high:.2f}"
+    many = f"{len(found.datasets)} {found.taxonomy} datasets, {len(found.perturbations)} perturbations"
+    told = [
+        f"{many}: agreement of the groups with the published ones {found.agreement:.2f} ({within}); of the published means, "
+        f"cut in the same way, {found.published:.2f}."
+    ]
+    chosen = [f"{name} ({100 * share:.0f} %)" for name, share in found.representatives.items() if share > 0]
+    if not found.single:
+        told.append(f"Chosen to represent the others, in per cent of the draws: {', '.join(chosen)}.")
+    return told
+
+
+def _group_rows(found: OwnGroups) -> list[list[str]]:
+    def percent(value: float | None) -> str:
+        return "-" if value is None else f"{100 * value:.0f}"
+
+    return [
+        [row.group, ", ".join(row.members), percent(row.together), percent(row.apart), _verdict(row.stable)]
+        for row in found.stability
+    ]
+
+
+def _verdict(stable: bool | None) -> str:
+    return "-" if stable is None else "yes" if stable else "no"
 
 
 HEADS = ["dataset", "AUROC lost: features", "structure", "attack on features", "on edges", "by injection"]

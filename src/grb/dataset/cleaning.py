@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from grb.dataset.raw_arrays import Array, RawArrays, sparsify
+from grb.dataset.raw_arrays import Array, RawArrays, is_values, sparsify
 from grb.dataset.splits import ByDegree, Scheme
 from grb.errors import DataError, UnknownName
 from grb.graph import CSR, FeatureScale, Graph
@@ -174,7 +174,7 @@ def find_problems(raw: RawArrays, options: CleaningOptions) -> tuple[Problem, ..
     if raw.sizes is None:
         count = _components(raw, options)
         problems.append(Problem(f"{count} connected components", max(count - 1, 0), options.components, "components"))
-        hidden = int((np.asarray(raw.y) == -1).sum()) if np.ndim(raw.y) == 1 else 0
+        hidden = int((np.asarray(raw.y) == -1).sum()) if np.ndim(raw.y) == 1 and _whole(raw.y) else 0
         problems.append(
             Problem(f"{_counted(hidden, 'node')} without a label", hidden, "kept, but in no part of a split")
         )
@@ -275,6 +275,12 @@ def _features(raw: RawArrays, options: CleaningOptions) -> Tensor | CSR:
     return sparsify(check_features(x, raw.n))
 
 
+def _whole(y: Any) -> bool:
+    """Whether labels are whole numbers, so that -1 is a hidden one and no value."""
+    array = np.asarray(y)
+    return array.dtype.kind != "f" or bool((array == np.floor(array)).all())
+
+
 def _scheme(raw: RawArrays, graph: Graph, options: CleaningOptions) -> Scheme:
     assert graph.y is not None
     if graph.ptr is not None and options.split == "difficulty":
@@ -285,5 +291,6 @@ def _scheme(raw: RawArrays, graph: Graph, options: CleaningOptions) -> Scheme:
         own = raw.with_own_scheme().scheme
         assert own is not None
         return own
-    labelled = torch.arange(graph.n) if graph.y.dim() > 1 else (graph.y >= 0).nonzero().flatten()
+    classes = graph.y.dim() == 1 and not is_values(graph.y)
+    labelled = (graph.y >= 0).nonzero().flatten() if classes else torch.arange(graph.n)
     return ByDegree(graph.adj.degrees.long(), labelled, options.seed)

@@ -226,6 +226,7 @@ class Dataset(FromOthers, DatasetAttributes, metaclass=PaperCalls):
 
         Where graphs are classified, the training and validation graphs; ids of the view are those of graphs then.
         """
+        self._check_classes()
         if self.task == "graph":
             return self._known_graphs()
         self._check_single()
@@ -269,7 +270,15 @@ class Dataset(FromOthers, DatasetAttributes, metaclass=PaperCalls):
                 "defenses work on the nodes of one graph, or on whole graphs; use `grb taxonomy` for it"
             )
 
+    def _check_classes(self) -> None:
+        if raw_arrays.is_values(self.labels):
+            raise DataError(
+                f"the labels of '{self.name}' are values to predict, but attacks and defenses are about classes; "
+                "use `grb taxonomy` for it"
+            )
+
     def _whole_graph(self, targets: Tensor) -> View:
+        self._check_classes()
         self._check_single()
         seen = torch.cat([self.split.train, self.split.val])
         labels = torch.full_like(self.labels, -1)

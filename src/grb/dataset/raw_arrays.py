@@ -37,7 +37,7 @@ class RawArrays:
         name: Name shown in tables.
         n: Number of nodes.
         edges: Pairs of nodes in any direction, [2, m]; or an adjacency that was checked already.
-        y: Classes of nodes (or graphs), -1 where hidden; or a 0/1 matrix.
+        y: Classes of nodes (or graphs), -1 where hidden; a 0/1 matrix; or values to predict, numbers that are not whole.
         weights: Edge weights, [m].
         x: Features, [n, d], NaN where missing; None without features. A tensor or sparse matrix stays as it is, of an
             array mostly empty features become a sparse matrix.
@@ -104,7 +104,7 @@ class RawArrays:
         if not isinstance(x, CSR):
             checked = check_features(x, self.n)
             x = checked if isinstance(x, Tensor) else sparsify(checked)
-        graph = Graph(adj, x, check_labels(self.y, count), ptr)
+        graph = Graph(adj, x, check_labels(self.y, count, values=True), ptr)
         graph._check_boundaries()
         return graph, notes
 
@@ -114,7 +114,7 @@ class RawArrays:
         if self.splits:
             scheme: Scheme = Predefined([split_from_parts(split, items) for split in self.splits])
         elif self.sizes is not None and len(self.y) == items:
-            scheme = Folds(check_labels(self.y, items))
+            scheme = Folds(check_labels(self.y, items, values=True))
         else:
             scheme = Random(items)
         return replace(self, scheme=scheme)
@@ -141,8 +141,19 @@ def from_dataset(dataset: Dataset) -> RawArrays:
     )
 
 
+def is_values(labels: Tensor) -> bool:
+    """Whether labels are values to predict (a regression) and not classes.
+
+    >>> is_values(torch.tensor([0.5, 2.0])), is_values(torch.tensor([0, 2]))
+    (True, False)
+    """
+    return labels.dim() == 1 and labels.is_floating_point()
+
+
 def count_classes(labels: Tensor) -> int:
-    """Number of classes of a vector of classes, or of the columns of a 0/1 matrix."""
+    """Number of classes of a vector of classes, or of the columns of a 0/1 matrix; 1 for values to predict."""
+    if is_values(labels):
+        return 1
     return int(labels.max()) + 1 if labels.dim() == 1 else int(labels.shape[1])
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from grb.dataset.cleaning import Cleaned, CleaningOptions, Problem, edge_facts, find_problems, missing_features
 from grb.dataset.dataset import Dataset
-from grb.dataset.raw_arrays import RawArrays
+from grb.dataset.raw_arrays import RawArrays, is_values
 from grb.dataset.suspicions import suspicions
 from grb.graph import CSR
 
@@ -92,7 +92,7 @@ def _facts(dataset: Dataset, raw: RawArrays) -> dict[str, Any]:
     degrees = graph.adj.degrees.double()
     sizes = component_sizes(dataset)
     facts: dict[str, Any] = {
-        "task": f"classify {dataset.task}s",
+        "task": task_of(dataset),
         "graphs": graph.num_graphs,
         "nodes": graph.n,
         "edges": graph.num_edges,
@@ -107,7 +107,9 @@ def _facts(dataset: Dataset, raw: RawArrays) -> dict[str, Any]:
         "classes": dataset.num_classes,
         "class_counts": _class_counts(dataset, raw),
     }
-    if labels.dim() == 1 and len(labels) == graph.n:
+    if is_values(labels):
+        facts["values"] = [round(float(end), 6) for end in (labels.min(), labels.max())]
+    elif labels.dim() == 1 and len(labels) == graph.n:
         facts["homophily"] = homophily(dataset)
     facts["split"] = {
         "train": dataset.num_train,
@@ -116,6 +118,11 @@ def _facts(dataset: Dataset, raw: RawArrays) -> dict[str, Any]:
     }
     facts["splitting"] = dataset.scheme.description if dataset.scheme is not None else "one split, from its files"
     return facts
+
+
+def task_of(dataset: Dataset) -> str:
+    """What is asked of a dataset, in words."""
+    return f"{'predict values of' if is_values(dataset.labels) else 'classify'} {dataset.task}s"
 
 
 def component_sizes(dataset: Dataset) -> np.ndarray:
@@ -156,6 +163,8 @@ def homophily(dataset: Dataset) -> float | None:
 
 def _class_counts(dataset: Dataset, raw: RawArrays) -> dict[str, int]:
     labels = dataset.labels
+    if is_values(labels):
+        return {}
     if labels.dim() == 2:
         return {str(column): int((labels[:, column] == 1).sum()) for column in range(labels.shape[1])}
     counts = labels[labels >= 0].bincount(minlength=dataset.num_classes).tolist()
@@ -181,7 +190,7 @@ def _warnings(facts: dict[str, Any], dataset: Dataset, cleaned: Cleaned) -> list
         warnings.append(
             f"{len(few)} of {dataset.num_classes} classes have fewer than {FEW} members: {', '.join(few[:5])}"
         )
-    if dataset.task == "node" and dataset.graph.ptr is None and dataset.labels.dim() == 1:
+    if dataset.task == "node" and dataset.graph.ptr is None and dataset.labels.dim() == 1 and facts["class_counts"]:
         seen = set(dataset.labels[dataset.index_train].tolist())
         absent = sorted(set(range(dataset.num_classes)) - seen)
         if absent:
@@ -195,7 +204,7 @@ def _warnings(facts: dict[str, Any], dataset: Dataset, cleaned: Cleaned) -> list
             f"features reach from {low:g} to {high:g}, far for the step of 0.01 that FGSM and PGD take by default; "
             "feat_norm=arctan brings them into -1 to 1 as in the papers, or give the attack a step"
         )
-    if dataset.num_classes < 2 and dataset.labels.dim() == 1:
+    if dataset.num_classes < 2 and dataset.labels.dim() == 1 and not is_values(dataset.labels):
         warnings.append("there is one class only, so that there is nothing to learn")
     weights = None if cleaned.options.weights == "drop" else cleaned.raw.weights
     weightless = 0 if weights is None else int((np.asarray(weights) == 0).sum())

@@ -59,7 +59,8 @@ class Split:
     def check_labelled(self, labels: Tensor, what: str = "node") -> None:
         """Refuse a hidden label (-1) in any part; ``what`` says in the sentence what is classified."""
         used = torch.cat([self.train, self.val, self.test["full"]])
-        hidden = used[labels[used] < 0] if labels.dim() == 1 else used[:0]
+        classes = labels.dim() == 1 and not labels.is_floating_point()
+        hidden = used[labels[used] < 0] if classes else used[:0]
         if len(hidden):
             raise DataError(
                 f"{what} {int(hidden[0])} is in the split, but its label is hidden (-1); leave it out or give its label"
@@ -246,7 +247,7 @@ class Folds:
     After all folds have had their turn they are drawn anew, from the next seed.
 
     Args:
-        labels: Class of every item, [items]; rows of several labels are not stratified.
+        labels: Class of every item, [items]; rows of several labels and values to predict are not stratified.
         count: Number of folds.
         seed: Random seed of the first drawing; 123 gives the folds of the published results.
     """
@@ -260,6 +261,10 @@ class Folds:
             raise DataError(f"{self.count} folds of {len(self.labels)} items cannot be made; 3 to that many can")
 
     @property
+    def _stratified(self) -> bool:
+        return self.labels.dim() == 1 and not self.labels.is_floating_point()
+
+    @property
     def num_splits(self) -> int:
         """Number of folds."""
         return self.count
@@ -267,7 +272,7 @@ class Folds:
     @property
     def description(self) -> str:
         """The number of folds and their random seed."""
-        kind = "stratified folds" if self.labels.dim() == 1 else "folds"
+        kind = "stratified folds" if self._stratified else "folds"
         return f"{self.count} {kind}, seed {self.seed}"
 
     def about(self, number: int) -> str:
@@ -364,7 +369,7 @@ def _folds(labels: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
 
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    maker = StratifiedKFold if labels.ndim == 1 else KFold
+    maker = StratifiedKFold if labels.ndim == 1 and labels.dtype.kind != "f" else KFold
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer members than folds is missing in some of them
         try:

@@ -88,14 +88,25 @@ def check_features(x: Any, n: int) -> Tensor:
     return torch.from_numpy(array.copy() if array.base is not None or array is x else array)
 
 
-def check_labels(y: Any, count: int, *, classes: int | None = None) -> Tensor:
-    """Class labels [count] as int64 in 0..classes-1 (-1: hidden), or a finite 0/1 matrix [count, labels] as float32."""
+def check_labels(y: Any, count: int, *, classes: int | None = None, values: bool = False) -> Tensor:
+    """Class labels [count] as int64 in 0..classes-1 (-1: hidden), or a finite 0/1 matrix [count, labels] as float32.
+
+    Args:
+        y: The labels.
+        count: Number of items.
+        classes: Number of classes, if it is known.
+        values: Whether numbers that are not whole are values to predict, [count] as float32, instead of a mistake.
+    """
     array = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if array.ndim not in (1, 2) or len(array) != count:
         raise DataError(f"labels have shape {list(array.shape)}, but [{count}] or [{count}, labels] is needed")
     if array.ndim == 2:
         if array.dtype.kind not in "fiub" or not np.isin(array[np.isfinite(array)], (-1, 0, 1)).all():
             raise DataError("multi-label targets must be 0, 1 or missing (NaN, -1)")
+        return torch.from_numpy(np.array(array, dtype=np.float32))
+    if values and array.dtype.kind == "f" and array.size and bool((array != np.floor(array)).any()):
+        if not np.isfinite(array).all():
+            raise DataError("a value to predict is NaN or infinite; leave out the items without one")
         return torch.from_numpy(np.array(array, dtype=np.float32))
     array = _integers(array, "labels")
     if array.size and array.min() < -1:

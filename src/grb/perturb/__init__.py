@@ -13,6 +13,8 @@ True
 from grb.perturb.base import Perturbation
 from grb.perturb.build import Compose, Original, build_perturbation, remarks
 from grb.perturb.cache import perturbed
+from grb.perturb.coarsen import Coarsen
+from grb.perturb.curvature import CurvRewire, forman_curvature
 from grb.perturb.edges import AddEdges, DropEdges, FullyConn, NoEdges, Sparsify
 from grb.perturb.features import NodeDeg, NoNodeFtrs, RandFtrs
 from grb.perturb.fiedler import FiedlerFrag
@@ -40,7 +42,9 @@ METHODS = (
 __all__ = [
     "METHODS",
     "AddEdges",
+    "Coarsen",
     "Compose",
+    "CurvRewire",
     "DropEdges",
     "FiedlerFrag",
     "Frag",
@@ -60,6 +64,7 @@ __all__ = [
     "RandRewire",
     "Sparsify",
     "build_perturbation",
+    "forman_curvature",
     "hard_band",
     "perturbed",
     "remarks",

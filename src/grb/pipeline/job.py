@@ -126,6 +126,10 @@ class Job:
             named.append((_CATALOGUED[self.kind], self.sent_code or self.spec.name))
         return frozenset(name for kind, name in named if is_third_party(kind, name))
 
+    def number_of(self, part: str) -> int:
+        """The number of the split, the weights or the draw of a profile: the seed, or 0 where another part alone varies."""
+        return self.seed if self.extra.get("vary", "all") in ("all", part) else 0
+
     @property
     def sent_code(self) -> str | None:
         """The ``package.module:function`` that makes a submitted model; None for models of grb's and what is no submission."""

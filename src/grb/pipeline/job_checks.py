@@ -78,8 +78,10 @@ def check_profile(record: Record) -> Iterator[str]:
         "perturbations": [spec.to_dict() for spec in job.data.perturbations],
     }
     yield from differences("profile", expected, made)
-    if found.split not in (None, job.seed):
+    if found.split not in (None, job.number_of("split")):
         yield f"its split is {found.split}, but its job is run {job.seed}"
+    if found.training.get("vary", "all") != job.extra.get("vary", "all"):
+        yield f"its runs vary {str(found.training.get('vary', 'all'))[:20]}, but its job varies {job.extra.get('vary', 'all')}"
     if found.model.casefold() != job.spec.name.casefold() and ":" in job.spec.name:
         yield f"its model is {found.model[:40]}, but its job says {job.spec.name[:40]}"
     if not found.best_epoch < max(found.epochs, 1):

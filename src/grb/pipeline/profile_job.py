@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from torch import nn
 
@@ -28,6 +29,8 @@ from grb.trainer.profile import Profiled, fit_profile
 TRACE = 50
 # perturbations that put other features in the place of the dataset's
 OTHER_FEATURES = ("randftrs", "nonodeftrs", "nodedeg")
+# settings that came after the first records, which do not have them
+LATER = ("neighbours",)
 # graphs of these are large; the paper's batches of them are smaller
 SMALL_BATCH = {"dd": 16, "reddit-binary": 16, "reddit-multi-5k": 16, "malnet-tiny": 16}
 
@@ -109,31 +112,30 @@ def profile(
     Args:
         dataset: The unperturbed dataset.
         graph: Its graph after all perturbations of the job.
-        job: The profile job; split, weights and perturbation of run r have the number r, its seed.
+        job: The profile job; split, weights and perturbation of run r have the number r, its seed, unless it varies one alone.
         method: Model and training settings.
         notes: What the perturbations did other than asked for.
         pairs: The divided edges, where these are what is predicted; None where labels are.
     """
     if pairs is not None:
-        done = fit_links(pairs, method, seed=job.seed, perturb=lambda _: graph)
+        done = fit_links(pairs, method, seed=job.number_of("weights"), perturb=lambda _: graph)
     else:
-        split = dataset.split if dataset.scheme is None else dataset.with_split(job.seed).split
-        done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=job.seed)
+        split = dataset.split if dataset.scheme is None else dataset.with_split(job.number_of("split")).split
+        seed = job.number_of("weights")
+        done = fit_profile(graph, split, method, task=dataset.task, classes=dataset.num_classes, seed=seed)
     name = spelling("profiler", job.spec.name)
-    settings = {each.name: jsonable(getattr(method, each.name)) for each in fields(method)}
     return ProfileMeasurement(
         dataset=dataset.title if pairs is None else link_title(dataset.title),
         reference=job.data.dataset,
         fingerprint=job.data.fingerprint,
         task=dataset.task if pairs is None else "link",
-        split=None if dataset.scheme is None and pairs is None else job.seed,
+        split=None if dataset.scheme is None and pairs is None else job.number_of("split"),
         perturbations=tuple(map(_info, job.data.perturbations)),
         perturbation=column(job.data.perturbations),
         model=name,
         model_version=getattr(resolve("profiler", name), "version", 1),
         seed=job.seed,
-        training={key: value for key, value in settings.items() if key not in ("model", "options")}
-        | settings["options"],
+        training=training_of(method) | {key: job.extra[key] for key in ("vary",) if key in job.extra},
         auroc=done.auroc,
         val_auroc=done.val_auroc,
         best_epoch=done.best_epoch,
@@ -144,6 +146,13 @@ def profile(
         complementarity=None if job.data.perturbations else complementarity(dataset.graph),
         notes=tuple(notes),
     )
+
+
+def training_of(method: ProfilingConfig) -> dict[str, Any]:
+    """All settings of model and training, those of the convolution among them; ones that came later only where they are set."""
+    settings = {each.name: jsonable(getattr(method, each.name)) for each in fields(method)}
+    plain = {key: value for key, value in settings.items() if key not in ("model", "options", *LATER)}
+    return {**plain, **{key: settings[key] for key in LATER if settings[key] is not None}, **settings["options"]}
 
 
 def _info(spec: Spec) -> PerturbationInfo:

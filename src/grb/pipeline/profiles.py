@@ -10,6 +10,7 @@ import torch
 
 from grb.catalogue import canonical, resolve, spelling
 from grb.dataset import Dataset, dataset_reference, load_dataset
+from grb.dataset.raw_arrays import is_values
 from grb.errors import DataError
 from grb.model.profiling import ProfilingConfig, build_profiler
 from grb.perturb import build_perturbation
@@ -37,6 +38,8 @@ class Profiling:
         seeds: Random seeds of the runs: run r has split r, weights r and draw r of the perturbation.
         training: Changes of the models' settings, such as ``epochs`` or ``patience``.
         task: ``own`` for what the dataset's labels ask for, ``link`` to predict its edges.
+        vary: What differs between runs: ``all``, or only the ``split`` (fold), the ``weights`` (and batches) or the ``draw`` of
+            the perturbation, the others being those of run 0.
     """
 
     datasets: Sequence[str]
@@ -45,6 +48,7 @@ class Profiling:
     seeds: Sequence[int] = tuple(range(10))
     training: Mapping[str, Any] = field(default_factory=dict)
     task: Literal["own", "link"] = "own"
+    vary: Literal["all", "split", "weights", "draw"] = "all"
 
 
 def plan_profiles(asked: Profiling, *, threads: int = 1, data_dir: str | None = None) -> Study:
@@ -92,7 +96,8 @@ def _jobs(asked: Profiling, dataset: Dataset, data: DataRef, threads: int) -> li
                 jsonable(method),
                 version=version,
                 extra=({"perturbations": jsonable(built)} if built else {})
-                | ({"task": asked.task} if asked.task != "own" else {}),
+                | ({"task": asked.task} if asked.task != "own" else {})
+                | ({"vary": asked.vary} if asked.vary != "all" else {}),
                 threads=threads,
             )
             made += [replace(job, seed=seed) for seed in asked.seeds]
@@ -122,7 +127,7 @@ def _check_dataset(dataset: Dataset, task: str) -> None:
         raise DataError(
             f"dataset '{dataset.name}' has {dataset.num_items} items, but at least {FEWEST} are needed for a split"
         )
-    if dataset.num_classes < 2:
+    if dataset.num_classes < 2 and not is_values(dataset.labels):
         raise DataError(f"dataset '{dataset.name}' has one class, but AUROC needs at least two")
     if dataset.num_edges == 0:
         raise DataError(f"dataset '{dataset.name}' has no edges, so its structure cannot be perturbed")

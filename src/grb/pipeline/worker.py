@@ -377,7 +377,7 @@ class Worker:
         links = job.data.perturbations
         method = profiling_method(job.spec, dataset)
         _check_method(job, method)
-        pairs = split_links(dataset.graph, job.seed) if job.extra.get("task") == "link" else None
+        pairs = split_links(dataset.graph, job.number_of("split")) if job.extra.get("task") == "link" else None
         graph, notes = dataset.graph if pairs is None else pairs.message, []
         for link in links:
             start = graph
@@ -386,7 +386,7 @@ class Worker:
                 start.fingerprint() if start is not dataset.graph else "",
                 digest(link.to_dict()),
             )
-            drawn = job.seed if is_random(link) else 0
+            drawn = job.number_of("draw") if is_random(link) else 0
             graph = self.perturbed.get((*named, drawn), partial(perturb, dataset, start, link, drawn))
             notes += remarks(build_perturbation(link.name, **link.params), start, graph)
         return profile(dataset, graph, job, method, notes, pairs).to_dict(), {}

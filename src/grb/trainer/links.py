@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grb.errors import DataError
-from grb.graph import CSR, CompleteAdjacency, Graph
+from grb.graph import CSR, Adjacency, CompleteAdjacency, Graph
 from grb.graph.validate import adjacency_from_edges
 from grb.model.base import evaluating
 from grb.model.profiling import ProfilingConfig, ProfilingGNN, build_profiler
@@ -153,6 +153,10 @@ class LinkGNN(nn.Module):
         self.inner = inner
         self.scale, self.bias = nn.Parameter(torch.tensor(SCALE)), nn.Parameter(torch.tensor(0.0))
 
+    def prepare(self, adj: Adjacency) -> Any:
+        """The operator of the convolutions."""
+        return self.inner.prepare(adj)
+
     def forward(self, x: Tensor | CSR, op: Any, pairs: Tensor) -> Tensor:
         """Logits of pairs of nodes [2, p], [p, 1]."""
         z = self.inner(x, op)
@@ -165,7 +169,7 @@ class _Pairs:
 
     def __init__(self, model: LinkGNN, graph: Graph, split: LinkSplit) -> None:
         self.model, self.graph, self.split = model, graph, split
-        self.op = model.inner.prepare(graph.adj)
+        self.op = model.prepare(graph.adj)
         seen = torch.cat([split.train, split.message.adj.edges().cpu()], dim=1)
         self.seen = (seen.min(0).values * graph.n + seen.max(0).values).sort().values
 
@@ -200,14 +204,61 @@ def fit_links(
         perturb: What is done to the graph that the model computes on.
         on_evaluation: Called after every evaluation.
     """
+    return fit_link_model(split, chosen, seed=seed, perturb=perturb, on_evaluation=on_evaluation)[1]
+
+
+def fit_link_model(
+    split: LinkSplit,
+    chosen: ProfilingConfig,
+    *,
+    seed: int,
+    perturb: Callable[[Graph], Graph] = lambda graph: graph,
+    on_evaluation: Callable[[Point], None] = lambda point: None,
+) -> tuple[LinkGNN, Profiled]:
+    """Train as :func:`fit_links` does, and return the model with the weights of its best epoch too."""
     begin = time.perf_counter()
     generator = torch.Generator().manual_seed(seed)
     graph = without_pairs(perturb(split.message), torch.cat([split.train, split.scored], dim=1))
     inner = build_profiler(chosen, graph.num_features, chosen.width, pool=False, generator=generator)
     model = LinkGNN(inner)
-    return run_course(
-        model, _Pairs(model, graph, split), Objective("binary", 1), chosen, generator, begin, on_evaluation
-    )
+    best: dict[str, Tensor] = {}
+
+    def watch(point: Point) -> None:
+        if point.auroc is not None:  # the best so far
+            best.update({name: value.clone() for name, value in model.state_dict().items()})
+        on_evaluation(point)
+
+    done = run_course(model, _Pairs(model, graph, split), Objective("binary", 1), chosen, generator, begin, watch)
+    model.load_state_dict(best)
+    return model.eval(), done
+
+
+@dataclass(frozen=True)
+class LinkScore:
+    """How well held-out edges are told from other pairs.
+
+    Args:
+        auroc: Area under the ROC curve.
+        mrr: Mean reciprocal rank of the edges among the pairs that are none.
+    """
+
+    auroc: float
+    mrr: float
+
+
+def score_links(model: LinkGNN, graph: Graph, split: LinkSplit, part: str = "test") -> LinkScore:
+    """Score a model that computes on a graph by the pairs of one part of a split.
+
+    Args:
+        model: The trained model.
+        graph: What it computes on: ``split.message``, or a perturbed or attacked version of it.
+        split: Which pairs are asked about.
+        part: ``val`` or ``test``.
+    """
+    with evaluating(model):
+        logits = model(graph.x, model.prepare(graph.adj), getattr(split, part))
+    y = split.labels(part)
+    return LinkScore(Objective("binary", 1).auroc(logits, y), mean_reciprocal_rank(logits, y))
 
 
 def mean_reciprocal_rank(logits: Tensor, y: Tensor) -> float:

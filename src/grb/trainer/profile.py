@@ -18,6 +18,7 @@ from grb.model.base import evaluating
 from grb.model.profiling import ProfilingConfig, ProfilingGNN, build_profiler
 from grb.trainer.batches import Batch, Collection
 from grb.trainer.loop import train_pass
+from grb.trainer.neighbours import SampledNodes
 from grb.trainer.objective import Objective
 
 MIN_LR = 1e-6
@@ -101,7 +102,8 @@ def fit_profile(
     """Train a profiling model on a graph or a collection and score it.
 
     A collection trains on batches of its training graphs, drawn anew in every epoch; a single graph on all nodes at once with
-    the loss of the training nodes. Validation and test nodes of a single graph are seen, their labels are not.
+    the loss of the training nodes, or on batches of nodes with sampled neighbours. Validation and test nodes of a single graph
+    are seen, their labels are not.
 
     Args:
         graph: Graph or collection with labels.
@@ -118,7 +120,11 @@ def fit_profile(
     generator = torch.Generator().manual_seed(seed)
     objective = Objective.of(graph.y, classes, weighted=chosen.class_weights)
     model = build_profiler(chosen, graph.num_features, objective.outputs, pool=task == "graph", generator=generator)
-    data: _Batched | _Whole = (_Whole if graph.ptr is None else _Batched)(model, graph, split, chosen.batch)
+    data: Parts
+    if chosen.neighbours is not None:
+        data = SampledNodes(model, graph, split, chosen.batch, chosen.neighbours)
+    else:
+        data = (_Whole if graph.ptr is None else _Batched)(model, graph, split, chosen.batch)
     return run_course(model, data, objective, chosen, generator, begin, on_evaluation)
 
 

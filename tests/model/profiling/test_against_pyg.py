@@ -12,7 +12,7 @@ from grb.graph import CompleteAdjacency, Graph
 from grb.model.profiling import build_profiler, profiler
 from made_collections import edge_index, random_collection
 
-MODELS = ["gcn", "gin", "gin-2l", "chebnet", "gatedgcn", "gcnii"]
+MODELS = ["gcn", "gin", "gin-2l", "chebnet", "gatedgcn", "gcnii", "transformer"]
 
 
 def set_linear(theirs: nn.Module, ours: nn.Module) -> None:
@@ -48,6 +48,13 @@ def pyg_conv(name: str, ours: nn.Module, width: int) -> nn.Module:
         set_linear_without_bias(conv.lin_skip, ours.skip)
         if ours.bias is not None:
             conv.bias.data.copy_(ours.bias)
+    elif name == "transformer":
+        conv = pyg.TransformerConv(width, width // ours.heads, heads=ours.heads)
+        set_linear(conv.lin_key, ours.key)
+        set_linear(conv.lin_query, ours.query)
+        set_linear(conv.lin_value, ours.value)
+        set_linear_without_bias(conv.lin_skip, ours.skip)
+        conv.lin_skip.bias.data.zero_().add_(0.0 if ours.bias is None else ours.bias)
     else:
         conv = pyg.GCN2Conv(width, alpha=0.2)
         conv.weight1.data.copy_(ours.linear.weight)

@@ -22,6 +22,8 @@ MIN_DECREASE = 0.02
 """Fall of the training loss, as a fraction of its first value, that counts as progress where there is a patience."""
 PATIENCE = {"collection": 25, "single": 250}
 """Epochs without progress after which a training may end with next to no loss: ``benchmarks/stopping.py``."""
+SAMPLED_BATCH = 1024
+"""Nodes per batch where neighbours are sampled."""
 SINGLE: Mapping[str, Any] = {"batch_norm": False, "lr": 1e-2, "epochs": 5000, "plateau": 100, "eval_every": 5}
 
 
@@ -45,6 +47,8 @@ class ProfilingConfig:
         min_decrease: Fall of the training loss since the last progress, as a fraction of its first value, that counts as
             progress; None lets only the validation AUROC count.
         class_weights: Rare classes weigh more in the loss of every batch.
+        neighbours: Train a single graph on batches of nodes with this number of sampled neighbours per node and hop; None
+            trains on the whole graph at once.
         options: More arguments of the convolution.
     """
 
@@ -61,10 +65,11 @@ class ProfilingConfig:
     patience: int | None = None
     min_decrease: float | None = None
     class_weights: bool = False
+    neighbours: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("depth", "width", "epochs", "batch", "eval_every", "plateau", "patience"):
+        for name in ("depth", "width", "epochs", "batch", "eval_every", "plateau", "patience", "neighbours"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise DataError(f"{name} of a profiling model is {value!r}, but a whole number of at least 1 is needed")
@@ -92,6 +97,10 @@ def profiler(model: str, *, collection: bool, class_weights: bool = False, **cha
     given = {key: value for key, value in changes.items() if value is not None}
     if "patience" in given:  # a run without features is not over while its loss falls
         given = {"min_decrease": MIN_DECREASE, **given}
+    if "neighbours" in given:
+        if collection:
+            raise DataError("neighbours are sampled in a single graph, but this is a collection; leave out neighbours")
+        given = {"batch": SAMPLED_BATCH, "eval_every": 1, **given}
     values = {**OWN.get(name, {}), **({} if collection else SINGLE), "class_weights": class_weights}
     made = ProfilingConfig(name, **{**values, **{key: value for key, value in given.items() if key in known}})
     return replace(made, options={key: value for key, value in given.items() if key not in known})
