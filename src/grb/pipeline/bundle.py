@@ -82,12 +82,12 @@ def _chosen(store: Store, keys: Iterable[str] | None) -> list[str]:
 
 
 def study_keys(store: Store, name: str) -> list[str]:
-    """Keys of the studies of a name and of their scores, as far as the store has them."""
+    """Keys of the studies of a name and of their scores and certificates, as far as the store has them."""
     found: list[str] = []
     for record in store.records():
         if record.job.kind == "study" and record.job.spec.name == name:
-            scores = StudyInfo.from_dict(record.result).scores
-            found += [record.key, *(key for key in scores if store.has(key))]
+            measured = StudyInfo.from_dict(record.result).measured
+            found += [record.key, *(key for key in measured if store.has(key))]
     if not found:
         raise DataError(f"{store.path} has no study '{name}'; `grb leaderboard {store.path}` shows what it has")
     return list(dict.fromkeys(found))
