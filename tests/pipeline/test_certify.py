@@ -16,7 +16,7 @@ from grb.evaluator.certified import CertifiedOutcome, broken, check_bracket, sum
 from grb.evaluator.measurement import pack_bits
 from grb.leaderboard.table import summary_table
 from grb.pipeline import Limits, Recipe, Spec, Store, plan_study, run
-from grb.pipeline.bundle import merge
+from grb.pipeline.bundle import merge, study_keys
 from grb.pipeline.certificate_checks import SAMPLED, check_study_limits
 from grb.pipeline.gate import content_of
 from grb.pipeline.recipe import parse_recipe, recipe_from_dict
@@ -44,7 +44,7 @@ def done():
     """The study and the store of its results."""
     study = plan_study(RECIPE)
     store = Store(Path(mkdtemp(prefix="grb-certify-")) / "store")
-    outcome = run(study.jobs.values(), store, limits=Limits(workers=0))
+    outcome = run(study, store, limits=Limits(workers=0))
     assert not outcome.failed
     return study, store
 
@@ -93,7 +93,28 @@ def test_running_again_computes_nothing_and_computing_again_gives_the_same():
 
 
 def test_a_store_with_certificates_is_sound():
+    assert "study" in {record.job.kind for record in done()[1].records()}
     assert list(done()[1].verify()) == []
+
+
+def test_a_study_is_copied_with_its_certificates(tmp_path):
+    store, target = done()[1], Store(tmp_path / "target")
+    merge(store, target, study_keys(store, "certified"))
+    assert {key for key in outcomes() if target.has(key)} == set(outcomes())
+    assert [each.by_defense for each in boards(target)] == [each.by_defense for each in boards(store)]
+
+
+def test_a_study_that_leaves_out_a_certificate_is_found(tmp_path):
+    """The weakest of the certificates taken off the board: the key of the study no longer fits."""
+    place = Store(shutil.copytree(done()[1].path, tmp_path / "store"))
+    record = next(each for each in place.records() if each.job.kind == "study")
+    values = record.to_dict()
+    values["result"] = {
+        **values["result"],
+        "parts": [{**part, "certificates": part["certificates"][1:]} for part in values["result"]["parts"]],
+    }
+    forge(place, values)
+    assert ["its study scores" in problem.message for problem in place.verify()] == [True]
 
 
 def test_a_broken_certificate_is_an_integrity_error():

@@ -32,11 +32,14 @@ from typer.testing import CliRunner
 import grb
 from grb.cli.app import app
 from grb.errors import BudgetError, GRBError
-from grb.evaluator.measurement import pack_bits, unpack_bits
+from grb.evaluator.certified import CertifiedOutcome
+from grb.evaluator.measurement import Measurement, pack_bits, unpack_bits
 from grb.graph import GraphEdit
 from grb.pipeline import DataRef, Record, Spec, Store, Study
-from grb.pipeline.bundle import merge, pack
+from grb.pipeline.bundle import merge, opened, pack
 from grb.pipeline.card import Card
+from grb.pipeline.gate import content_of
+from grb.pipeline.job import Job
 from grb.pipeline.record import FORMAT, MAX_RECORD, json_bytes
 from grb.pipeline.rerun import choose, rerun
 from grb.pipeline.results import boards
@@ -278,6 +281,37 @@ def with_artefact(record: Record, data: bytes) -> dict[str, bytes]:
     ) | {f"objects/{sha256[:2]}/{sha256}{entry['suffix']}": data}
 
 
+def certificates(score: Record, count: int, targets: int) -> dict[str, bytes]:
+    """Many records that are deflated to almost nothing, each of which a verification has to remember."""
+    files: dict[str, bytes] = {}
+    found: Measurement = content_of(score)
+    threat = Injection(nodes=1, edges_per_node=1, feature_range=(0.0, 1.0)).to_dict()
+    held = CertifiedOutcome(
+        "by-construction", found.dataset, found.defense, "full", threat, targets, budgets=(1,) * targets
+    )
+    result = replace(held, correct=pack_bits(np.ones(targets, dtype=bool))).to_dict()
+    for seed in range(count):
+        data, inputs = replace(score.job.data, chain=()), {"model": score.job.inputs["model"]}
+        job = Job("certify", Spec("by-construction"), data, {}, inputs, "full", seed, extra={"threat": threat})
+        files[f"records/{job.key[:2]}/{job.key}.json"] = Record(job.key, job, result, {}, {}).to_json()
+    return files
+
+
+def test_what_deflates_to_almost_nothing_is_packed_so_that_it_is_read(small: Store, tmp_path: Path) -> None:
+    """Certificates of large graphs: ten of 50,000 targets each, and a hundred of 1,000."""
+    score = next(each for each in small.records() if each.job.kind == "score")
+    for count, targets in ((10, 50_000), (100, 1_000)):
+        made = Store(tmp_path / f"store{count}")
+        for name, data in certificates(score, count, targets).items():
+            path = made.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        (made.path / "store.json").write_text(json.dumps({"format": FORMAT}))
+        assert pack(made, tmp_path / "bundle.zip") == count
+        with opened(tmp_path / "bundle.zip") as found:
+            assert len(list(found.records())) == count
+
+
 def bombs(store: Store, canary: Path) -> Iterator[tuple[str, dict[str, bytes], int]]:
     """Bundles that are small in the mail and large in memory, or that would run something: name, files, way of packing."""
     key, deflated, stored = "ab" * 32, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED
@@ -288,6 +322,7 @@ def bombs(store: Store, canary: Path) -> Iterator[tuple[str, dict[str, bytes], i
     )
     edit = arrays_of(grb.load_dataset("synth-tiny"))
     yield "a record of lists, stored", listed(record, lists(size)), stored
+    yield "many certificates", listed(*certificates(score, 1, 9).popitem()) | certificates(score, 100, 50_000), deflated
     yield "a record of lists just short enough", listed(record, lists(2**20 - 100)), deflated
     payload = base64.b64encode(lists(size * 3 // 5)).decode()
     envelope = {"payloadType": "application/vnd.in-toto+json", "payload": payload, "signatures": []}

@@ -26,6 +26,8 @@ _MATRIX = ("data", "indices", "indptr", "shape")
 # how Pro-GNN names its files: graph, attack and rate
 _NAME = re.compile(r"(?P<graph>.+)_(?P<attack>meta|nettack)_adj_(?P<rate>\d+(\.\d+)?)\.npz")
 MAX_JSON_BYTES = 2**26
+# dense features above this are refused before they take memory
+MAX_FEATURE_BYTES = 2**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,12 @@ def read_clean(path: str | Path, split: Mapping[str, Any] | None = None, *, name
     path = Path(path)
     keys = [f"{part}_{key}" for part in ("adj", "attr") for key in _MATRIX]
     arrays = read_npz(path, required=[*keys[:4], "labels"], only=[*keys, "labels"])
-    adj = _matrix(arrays, "adj_", path)
+    adj, labels = _matrix(arrays, "adj_", path), arrays["labels"]
+    if adj.shape[0] != adj.shape[1] or labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise DataError(
+            f"{path} has an adjacency of shape {list(adj.shape)} and labels of shape {list(labels.shape)} and dtype "
+            f"{labels.dtype}, but a square matrix and one whole number per node are needed"
+        )
     adj = adj + adj.T
     adj.setdiag(0)
     adj.eliminate_zeros()
@@ -91,16 +98,21 @@ def read_clean(path: str | Path, split: Mapping[str, Any] | None = None, *, name
     _, part = connected_components(adj, directed=False)
     kept = np.flatnonzero(part == np.bincount(part).argmax())
     x = _matrix(arrays, "attr_", path) if "attr_data" in arrays else identity(adj.shape[0], format="csr")
-    if x.shape[0] != adj.shape[0] or len(arrays["labels"]) != adj.shape[0]:
+    if x.shape[0] != adj.shape[0] or len(labels) != adj.shape[0]:
         raise DataError(
-            f"{path} has {adj.shape[0]} nodes, {x.shape[0]} rows of features and {len(arrays['labels'])} labels; equal "
-            "numbers are needed"
+            f"{path} has {adj.shape[0]} nodes, {x.shape[0]} rows of features and {len(labels)} labels; equal numbers are needed"
         )
-    features = x[kept].toarray().astype(np.float32)
-    dataset = Dataset.from_arrays(
-        adj[kept][:, kept], features, arrays["labels"][kept].astype(np.int64), split=split, name=name or path.stem
+    needed = 4 * len(kept) * x.shape[1]
+    if needed > MAX_FEATURE_BYTES:
+        raise DataError(
+            f"the {x.shape[1]} features of {len(kept)} nodes in {path} would take {needed} bytes of memory, but at most "
+            f"{MAX_FEATURE_BYTES} are read"
+        )
+    with np.errstate(over="ignore"):  # what is too large for float32 is refused as not finite
+        features = x[kept].astype(np.float32).toarray()
+    return Dataset.from_arrays(
+        adj[kept][:, kept], features, labels[kept].astype(np.int64), split=split, name=name or path.stem
     )
-    return dataset
 
 
 def read_adjacency(path: str | Path, clean: Graph) -> tuple[GraphEdit, list[str]]:
@@ -112,9 +124,9 @@ def read_adjacency(path: str | Path, clean: Graph) -> tuple[GraphEdit, list[str]
     """
     path = Path(path)
     arrays = read_npz(path, required=_MATRIX, only=_MATRIX)
-    if len(arrays["shape"]) != 2 or int(arrays["shape"][0]) != clean.n or int(arrays["shape"][1]) != clean.n:
+    if _shape(arrays["shape"]) != (clean.n, clean.n):
         raise DataError(
-            f"{path} has a matrix of shape {arrays['shape'].tolist()}, but the clean graph has {clean.n} nodes"
+            f"{path} has a matrix of shape {str(arrays['shape'].tolist())[:60]}, but the clean graph has {clean.n} nodes"
         )
     kept = arrays["data"] != 0
     if kept.all():
@@ -189,7 +201,8 @@ def read_pool(folder: str | Path, name: str) -> Pool:
             continue
         targets = None
         if match["attack"] == "nettack":
-            targets = _ids(_read_json(path.parent / f"{name}_nettacked_nodes.json"), "attacked_test_nodes", path)
+            named = path.parent / f"{name}_nettacked_nodes.json"
+            targets = _ids(_read_json(named), "attacked_test_nodes", named, dataset.graph.n)
         try:
             edit, notes = read_adjacency(path, dataset.graph)
         except DataError as error:
@@ -205,10 +218,13 @@ def read_split(path: str | Path) -> dict[str, Tensor]:
     return {part: _ids(values, f"idx_{part}", Path(path)) for part in ("train", "val", "test")}
 
 
-def _ids(values: Mapping[str, Any], key: str, path: Path) -> Tensor:
+def _ids(values: Mapping[str, Any], key: str, path: Path, n: int = 2**31) -> Tensor:
     ids = values.get(key)
     if not isinstance(ids, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in ids):
         raise DataError(f"{path} has no list of ids '{key}'")
+    outside = next((each for each in ids if not 0 <= each < n), None)
+    if outside is not None:
+        raise DataError(f"'{key}' of {path} names node {str(outside)[:20]}, but ids are from 0 to {n - 1}")
     return torch.tensor(ids, dtype=torch.int64)
 
 
@@ -228,8 +244,11 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _matrix(arrays: Mapping[str, Any], prefix: str, path: Path) -> csr_matrix:
     """A scipy matrix; what would make scipy read outside its arrays is refused."""
+    missing = [f"{prefix}{key}" for key in _MATRIX if f"{prefix}{key}" not in arrays]
+    if missing:
+        raise DataError(f"{path} has no array '{missing[0]}'; get it again")
     data, indices, indptr, shape = (arrays[f"{prefix}{key}"] for key in _MATRIX)
-    rows, columns = (int(size) for size in np.asarray(shape).ravel()[:2]) if np.size(shape) == 2 else (-1, -1)
+    rows, columns = _shape(shape)
     good = (
         min(rows, columns) >= 0
         and all(each.ndim == 1 and each.dtype.kind in "iu" for each in (indices, indptr))
@@ -244,3 +263,10 @@ def _matrix(arrays: Mapping[str, Any], prefix: str, path: Path) -> csr_matrix:
     if not good:
         raise DataError(f"{path} holds arrays that are no sparse matrix; get it again")
     return csr_matrix((data, indices, indptr), shape=(rows, columns))
+
+
+def _shape(given: Any) -> tuple[int, int]:
+    """Rows and columns as an array tells them; (-1, -1) if it does not."""
+    if given.shape != (2,) or given.dtype.kind not in "iu":
+        return -1, -1
+    return int(given[0]), int(given[1])

@@ -54,13 +54,18 @@ def injection_from_rows(adj: Any, x: Any) -> GraphEdit:
             f"{len(other)} of {rows.nnz} injected edges have a weight other than 1 (largest: {np.abs(other).max():g}), but "
             "an injected edge has no weight; send edges of weight 1"
         )
+    x = np.asarray(x)
+    if x.ndim != 2 or x.dtype.kind not in "iufb":
+        raise DataError(
+            f"features of injected nodes have shape {list(x.shape)} and dtype {x.dtype}, but numbers [m, d] are needed"
+        )
     pairs = np.stack([rows.row.astype(np.int64) + n, rows.col.astype(np.int64)])
     inside = pairs[1] >= n  # named by the rows of both ends
     among = np.unique(np.sort(pairs[:, inside], axis=0), axis=1)
     if len(pairs[0, inside]) != 2 * among.shape[1]:
         raise DataError("the block of edges among injected nodes is not symmetric, or has loops; name each edge twice")
     add = torch.from_numpy(np.concatenate([pairs[:, ~inside], among], axis=1))
-    return GraphEdit(n, add, new_x=torch.from_numpy(np.asarray(x)) if m else None)
+    return GraphEdit(n, add, new_x=torch.from_numpy(x) if m else None)
 
 
 def to_networkx(graph: Graph) -> networkx.Graph:

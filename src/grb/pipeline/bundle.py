@@ -20,7 +20,7 @@ from grb.pipeline.attestation import add_attestation, attestations, read_envelop
 from grb.pipeline.derived import DerivedChecks
 from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.job import KINDS
-from grb.pipeline.json_memory import JsonMemory, memory_limit
+from grb.pipeline.json_memory import FREE_MEMORY, JsonMemory, memory_limit
 from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
@@ -33,6 +33,8 @@ MAX_BYTES = 16 * 2**30
 # records of ours are deflated to a third; edits and weights are almost as large as before, or else stored as they are
 MAX_JSON_RATIO, FREE_JSON = 20, 2**20
 MAX_OBJECT_RATIO, FREE_OBJECT = 2, 2**18
+# values of all records together, by what JsonMemory counts for them: those of ours are 16 times a bundle without artefacts
+MAX_VALUES_RATIO = 24
 # an attestation holds its statement once more, as text
 ATTESTATION_MEMORY = 10
 _BLOCK = 2**18
@@ -82,12 +84,12 @@ def _chosen(store: Store, keys: Iterable[str] | None) -> list[str]:
 
 
 def study_keys(store: Store, name: str) -> list[str]:
-    """Keys of the studies of a name and of their scores, as far as the store has them."""
+    """Keys of the studies of a name and of their scores and certificates, as far as the store has them."""
     found: list[str] = []
     for record in store.records():
         if record.job.kind == "study" and record.job.spec.name == name:
-            scores = StudyInfo.from_dict(record.result).scores
-            found += [record.key, *(key for key in scores if store.has(key))]
+            measured = StudyInfo.from_dict(record.result).measured
+            found += [record.key, *(key for key in measured if store.has(key))]
     if not found:
         raise DataError(f"{store.path} has no study '{name}'; `grb leaderboard {store.path}` shows what it has")
     return list(dict.fromkeys(found))
@@ -206,7 +208,12 @@ def _name_conflicts(source: Store, target: Store, keys: Iterable[str]) -> Iterat
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, date_time=_DATE)
     # what is deflated very well would be refused by a reader that looks after its memory
-    deflated = len(data) <= FREE_OBJECT or MAX_OBJECT_RATIO * len(zlib.compress(data, 6)) > len(data) * 1.05
+    packed = len(zlib.compress(data, 6)) * 0.95
+    deflated = len(data) <= FREE_OBJECT or MAX_OBJECT_RATIO * packed > len(data)
+    if name.endswith(".json"):
+        count = JsonMemory()
+        count.add(data)
+        deflated = deflated and count.tokens <= MAX_VALUES_RATIO * packed
     info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
     archive.writestr(info, data)
 
@@ -218,6 +225,7 @@ def _unpack(path: Path, target: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
             _check_entries(path, packed, infos)
+            values = 0
             for info in infos:
                 destination = target / info.filename
                 destination.parent.mkdir(parents=True, exist_ok=True)
@@ -231,6 +239,12 @@ def _unpack(path: Path, target: Path) -> None:
                             count.add(block)
                 if count is not None:
                     _check_memory(path, packed, info, count)
+                    values += count.tokens
+                    if values > max(FREE_MEMORY, MAX_VALUES_RATIO * packed):
+                        raise DataError(
+                            f"{path} holds records whose values would take more than {values} bytes of memory, but a bundle of "
+                            f"{packed} bytes may take {max(FREE_MEMORY, MAX_VALUES_RATIO * packed)}"
+                        )
     except FileNotFoundError:
         raise DataError(f"no bundle {path}; `grb store copy STORE FILE.zip` writes one") from None
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:

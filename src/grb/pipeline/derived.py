@@ -425,15 +425,14 @@ class DerivedChecks:
 
     def _check_study(self, record: Record) -> Iterator[str]:
         job, info = record.job, content_of(record)
-        scores = info.scores
-        bad = next((key for key in scores if not is_key(key)), None)
+        bad = next((key for key in info.measured if not is_key(key)), None)
         if bad is not None:
-            yield f"it names the score '{bad[:40]}', which is no key"
+            yield f"it names the record '{bad[:40]}', which is no key"
             return
         expected = {"name": job.spec.name, **job.spec.params, "reference": job.data.dataset}
         made = {
             "name": info.name,
-            "scores": digest(sorted(scores)),
+            "scores": digest(sorted(info.measured)),
             "title": info.title,
             "reference": info.dataset.reference,
         }

@@ -89,6 +89,11 @@ class StudyInfo:
         """Keys of all certificates, each once."""
         return tuple(dict.fromkeys(key for part in self.parts for key in part.certificates))
 
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Keys of all scores and certificates."""
+        return (*self.scores, *self.certificates)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; :meth:`from_dict` reads it back."""
         return serial.to_versioned(self, FORMAT)
@@ -147,10 +152,9 @@ class Study:
         """The record by which a store knows which of its scores make a board; None if there is no board."""
         if self.info is None:
             return None
-        scores = (*self.info.scores, *self.info.certificates)
         data = DataRef(self.info.dataset.reference, self.info.dataset.fingerprint)
-        # the scores' keys stand for the recipe, the methods' versions, threads, device and submissions
-        spec = Spec(self.info.name, {"scores": digest(sorted(scores)), "title": self.info.title})
+        # the keys of what is measured stand for the recipe, the methods' versions, threads, device and submissions
+        spec = Spec(self.info.name, {"scores": digest(sorted(self.info.measured)), "title": self.info.title})
         job = Job("study", spec, data)
         return Record(job.key, job, self.info.to_dict(), {}, dict(provenance))
 
