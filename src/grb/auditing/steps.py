@@ -19,7 +19,7 @@ from grb.graph import GraphEdit
 from grb.metric import Metric
 from grb.model.base import predict
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)

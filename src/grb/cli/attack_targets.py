@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 SUFFIX = ".npz"
 
 
-def check(difficulties: str, figures: Path | None, store: Path | None) -> None:
+def check(difficulties: str | None, figures: Path | None, store: Path | None) -> None:
     """Refuse what does not go with targets of one's own."""
-    if difficulties != "full":
+    if difficulties not in (None, "full"):
         raise DataError(f"--difficulty is {difficulties}, but --targets chooses the nodes; leave one of them out")
     if figures is not None or store is not None:
         name = "--figures" if figures is not None else "--store"

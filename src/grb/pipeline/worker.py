@@ -197,9 +197,16 @@ class Worker:
                 raise IntegrityError(f"{job.spec.params['weights']} has changed since it was planned; plan again")
             model, spec = load_model_with_spec(taken.path, trusted=name)
             check_logits(taken.path, model, dataset)
-        meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed, **_split(job)}
+        meta: dict[str, Any] = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed}
+        meta |= _split(job)
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        result = {"epochs": 0, "best_epoch": 0, "val_score": None, "parameters": parameters, "settings": {}}
+        result: dict[str, Any] = {
+            "epochs": 0,
+            "best_epoch": 0,
+            "val_score": None,
+            "parameters": parameters,
+            "settings": {},
+        }
         how: dict[str, Any] = {"module": name, "params": spec["params"]}
         return result, {"weights": self.store.take(lambda path: save_model(model, path, **how, **meta), ".safetensors")}
 

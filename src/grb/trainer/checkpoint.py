@@ -27,7 +27,7 @@ FORMAT = 1
 # what an exported model said of its dataset, beside its weights; no module can have a weight of this name
 LOGITS = "grb:logits"
 # as far as other machines and numbers of threads round
-ROUNDING = {"rtol": 1e-3, "atol": 1e-4}
+RELATIVE, ABSOLUTE = 1e-3, 1e-4
 
 
 def save_model(
@@ -133,7 +133,7 @@ def check_logits(path: str | os.PathLike[str], model: nn.Module, dataset: Datase
     if given is None:
         raise DataError(f"{path} does not hold what its model says of the dataset; grb.export_model writes such a file")
     found = predict(model, dataset.graph).detach().cpu()
-    if given.shape != found.shape or not torch.allclose(given.double(), found.double(), **ROUNDING):
+    if given.shape != found.shape or not torch.allclose(given.double(), found.double(), RELATIVE, ABSOLUTE):
         shapes = given.shape == found.shape
         how = f"by up to {float((given - found).abs().max()):.2g}" if shapes else f"in shape, {list(found.shape)}"
         raise DataError(
