@@ -512,6 +512,8 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "curvrewire": Entry(
             "grb.perturb.curvature:CurvRewire", "moved from dense places to bottlenecks", group="edges"
         ),
+        "noedgeftrs": Entry("grb.perturb.weights:NoEdgeFtrs", "all of weight one", group="edges"),
+        "randedgeftrs": Entry("grb.perturb.weights:RandEdgeFtrs", "weights change places", group="edges"),
     },
 }
 

@@ -15,7 +15,13 @@ from grb.graph.validate import adjacency_from_csr
 from grb.perturb import Perturbation, build_perturbation
 from perturb.graphs import collection_of, generator, graph_of, permuted
 
-NAMES = [*entries("perturbation"), "nonodeftrs+noedges", "frag-k1+nodedeg"]
+# these refuse edges without weights; tests/perturb/test_weights.py has what they promise
+OF_WEIGHTS = ("noedgeftrs", "randedgeftrs")
+NAMES = [
+    *(name for name in entries("perturbation") if name not in OF_WEIGHTS),
+    "nonodeftrs+noedges",
+    "frag-k1+nodedeg",
+]
 
 
 @pytest.fixture(params=NAMES)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grb.cli.taxonomy_views import groups_markdown
-from grb.taxonomy import Comparison, Profiles, compare, own_groups, read_profiles
+from grb.taxonomy import Comparison, Profiles, as_published, assign, compare, own_groups, read_profiles
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 NAMED = ("ENZYMES", "PROTEINS", "Actor", "CF-CiteSr")
@@ -62,3 +62,12 @@ def test_every_dataset_has_three_runs_of_every_perturbation(found: Comparison) -
     for own in found.datasets:
         assert own.runs >= 3 and len(own.cells) >= 11
         assert all(cell.runs >= 3 for cell in own.cells if own.dataset != "ENZYMES")
+
+
+def test_the_generated_collection_fits_nowhere() -> None:
+    """Its committed runs, one of each kind, are far from every published profile."""
+    own = as_published(read_profiles(RESULTS / "taxonomy-synth-graphs.jsonl"))
+    found = assign(own, "inductive", dataset="synth-graphs", draws=50)
+    assert not found.fits and found.group is None
+    page = (RESULTS.parent / "taxonomy.md").read_text(encoding="utf-8")
+    assert f"nearest are {found.nearest.dataset} ({found.nearest.distance:.2f})" in page.replace("\n", " ")

@@ -21,6 +21,7 @@ from grb.perturb.fiedler import FiedlerFrag
 from grb.perturb.fragments import Frag, FragK1, FragK2, FragK3
 from grb.perturb.rewire import RandRewire
 from grb.perturb.spectral import HighPass, LowPass, MidPass, hard_band, wavelet_bank
+from grb.perturb.weights import NoEdgeFtrs, RandEdgeFtrs
 
 METHODS = (
     RandFtrs,
@@ -55,11 +56,13 @@ __all__ = [
     "HighPass",
     "LowPass",
     "MidPass",
+    "NoEdgeFtrs",
     "NoEdges",
     "NoNodeFtrs",
     "NodeDeg",
     "Original",
     "Perturbation",
+    "RandEdgeFtrs",
     "RandFtrs",
     "RandRewire",
     "Sparsify",
