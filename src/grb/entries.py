@@ -424,6 +424,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "randomly deleted edges and features (Scholten et al. 2022)",
             group="hijacked nodes",
         ),
+        "gaussian-smoothing": Entry(
+            "grb.certificate.gaussian:GaussianSmoothing",
+            "Gaussian noise on features of all or selected nodes (Cohen et al. 2019, Scholten et al. 2023)",
+            group="hijacked nodes",
+        ),
     },
     # other names are those of the paper's code
     "perturbation": {

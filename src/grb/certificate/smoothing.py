@@ -53,6 +53,8 @@ class SmoothingCertificate:
         p_drop: As above.
         p_node: As above.
         p_ablate: As above.
+        sigma: As above.
+        p_keep: As above.
         collective: Whether to bound how many predictions fall together as well.
     """
 
@@ -62,6 +64,8 @@ class SmoothingCertificate:
     p_drop: float | None = None
     p_node: float | None = None
     p_ablate: float | None = None
+    sigma: float | None = None
+    p_keep: float | None = None
     collective: bool = True
     version = 2
     name: ClassVar[str] = ""
@@ -149,7 +153,7 @@ class SmoothingCertificate:
         if not isinstance(model, GraphModel):
             raise NotCertifiable("smoothing goes around grb's own models; this one is of others")
         chosen = replace(self.noise, **given)
-        return Smoothed(model, chosen.p_add, chosen.p_drop, chosen.p_node, chosen.p_ablate)
+        return Smoothed(model, **vars(chosen))
 
     def covered(self, threat: Threat, dataset: Dataset) -> tuple[int, str]:
         """Budget and unit of a threat model; one that is not covered is refused."""
