@@ -59,10 +59,9 @@ class GaussianSmoothing(SmoothingCertificate):
         distances = np.sqrt((lengths[:most] ** 2).cumsum())
         found = np.where(bounds.low > bounds.high, 0, -1).astype(np.int64)
         alive = found >= 0
-        noise = smoothed.noise
-        for count, distance in enumerate(distances, 1):
-            own = {"sigma": noise.sigma, "distance": float(distance), "p": round(1 - noise.p_keep, 12), "rows": count}
-            alive &= gaussian_certified(bounds.low, bounds.high, **own)
+        sigma, p = smoothed.noise.sigma, round(1 - smoothed.noise.p_keep, 12)
+        for count, length in enumerate(distances, 1):
+            alive &= gaussian_certified(bounds.low, bounds.high, sigma=sigma, distance=float(length), p=p, rows=count)
             if not alive.any():
                 break
             found[alive] = count

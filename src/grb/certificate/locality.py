@@ -103,12 +103,13 @@ def check_local(model: nn.Module, graph: Graph) -> None:
         graph: A graph, of which the first nodes are looked at.
     """
     part = graph.subgraph(torch.arange(min(graph.n, ENOUGH)))
-    part = Graph(part.adj, dense(part.x))
+    x = dense(part.x)
+    part = Graph(part.adj, x)
     check_along_edges(model)
     check_stages(model, part, prepare(model, part.adj))
     # a node without edges is nobody's business, whatever its features
     empty, few = torch.empty(2, 0, dtype=torch.int64), min(part.n, 8)
-    low, high = part.x.min(0).values, part.x.max(0).values
+    low, high = x.min(0).values, x.max(0).values
     rows = torch.stack([low - 10 * (high - low) - 1, high + 10 * (high - low) + 1]).repeat(few, 1)
     with evaluating(model):
         clean, alone, beside = (
