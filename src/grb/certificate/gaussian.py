@@ -39,6 +39,11 @@ class GaussianSmoothing(SmoothingCertificate):
     name = "gaussian-smoothing"
     noise = Noise(sigma=1.0)
 
+    @property
+    def advice(self) -> str:
+        """What to do where nothing can be certified."""
+        return "fix columns or narrow their limits, train with a larger sigma, or draw more samples"
+
     def covered(self, threat: Threat, dataset: Dataset) -> tuple[int, str]:
         """Changed features alone."""
         return hijacked_of(threat, dataset, self.name), HIJACKED

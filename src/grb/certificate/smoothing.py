@@ -101,8 +101,7 @@ class SmoothingCertificate:
         )
         if len(survived) and survived.max() < 1 and not self._can(smoothed, dataset, threat, targets, votes.shape[1]):
             notes.append(
-                f"with this noise and {self.samples} samples not even a unanimous vote survives one change; "
-                f"train with more noise ({_words(self.noise)}), or draw more samples"
+                f"with this noise and {self.samples} samples not even a unanimous vote survives one change; {self.advice}"
             )
         return result(
             self.name,
@@ -127,6 +126,11 @@ class SmoothingCertificate:
         votes[:, 0] = self.samples
         best = self.bounds(votes, self.alpha / len(targets))
         return bool((self.survived(smoothed, dataset, threat, targets.numpy(), best) > 0).any())
+
+    @property
+    def advice(self) -> str:
+        """What to do where nothing can be certified."""
+        return f"train with more noise ({_words(self.noise)}), or draw more samples"
 
     @staticmethod
     def bounds(votes: Ints, alpha: float) -> VoteBounds:
