@@ -447,6 +447,11 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
             "randomly deleted edges and features (Scholten et al. 2022)",
             group="hijacked nodes",
         ),
+        "gaussian-smoothing": Entry(
+            "grb.certificate.gaussian:GaussianSmoothing",
+            "Gaussian noise on features of all or selected nodes (Cohen et al. 2019, Scholten et al. 2023)",
+            group="hijacked nodes",
+        ),
     },
     # what a defender notices who has seen the training graph alone
     "detector": {

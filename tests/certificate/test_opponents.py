@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -15,6 +17,7 @@ import grb
 from grb.catalogue import entries
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
 from grb.certificate.confidence import bounds_of
+from grb.certificate.influence import malicious_votes
 from grb.certificate.locality import check_along_edges, messages_of, reach_of
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError
@@ -260,3 +263,23 @@ def test_certificates_follow_renumbered_nodes(seed):
     back = torch.argsort(order[moved.test_ids("full")])
     ids = own.test_ids("full").argsort()
     assert (first.budgets[ids.numpy()] == second.budgets[back.numpy()]).mean() > 0.98
+
+
+def test_whole_numbers_of_votes_are_never_one_too_many():
+    """Leads and influences for which the quotient is a whole number, or would be but for rounding, by exact fractions."""
+    tight = 0
+    for lead, influence, strangers, ahead in itertools.product(range(1, 21), range(1, 21), range(4), range(-3, 4)):
+        if abs(ahead) > strangers:
+            continue
+        margin, weight, seats = Fraction(lead, 20), Fraction(influence, 20), strangers + 1
+        if margin * seats + weight * ahead <= 0:
+            continue
+        most = 0
+        while most < 50 and margin + weight * Fraction(ahead - most - 1, seats + most + 1) > 0:
+            most += 1
+        votes = np.array([[max(ahead, 0), max(-ahead, 0)]], dtype=float)
+        found = int(malicious_votes([[lead / 20, 0.0]], votes, [strangers], influence / 20)[0])
+        assert min(found, 50) <= most
+        assert found >= most - 1
+        tight += min(found, 50) == most
+    assert tight > 1000

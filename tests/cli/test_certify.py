@@ -38,6 +38,15 @@ def test_changed_edges(grb_json):
     assert "'+hash-vote' trains it" in found["notes"][0]
 
 
+def test_features_of_hijacked_nodes(grb_json, grb, tmp_path):
+    line = ("--scenario", "modification", "--limit", "edges=0", "--limit", "feature_nodes=1", "--param", "samples=40")
+    noise = ("--model-param", "p_drop=0", "--model-param", "sigma=1", "--store", tmp_path / "store")
+    (found,) = grb_json("certify", "gcn+smooth", "-d", "synth-tiny", *FEW, *line, *noise)["results"]
+    assert (found["certificate"], found["unit"], found["budget"]) == ("gaussian-smoothing", "hijacked nodes", 1)
+    assert "narrow their limits" in found["notes"][-1]
+    assert grb("store", "verify", tmp_path / "store").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -55,6 +55,27 @@ def test_a_board_with_a_sweep_gets_the_figures_of_the_limits(grb, tmp_path):
     assert names == ["made-up-fig08-limits-models.png", "made-up-fig09-limits-attacks.png"]
 
 
+def test_a_board_with_certificates_gets_what_is_certified_and_attacked(grb, tmp_path):
+    path, board = tmp_path / "boards.json", made_board(difficulties=("full",))
+    about = {
+        "defense": board.defenses[0],
+        "difficulty": "full",
+        "seed": 0,
+        "own_model": True,
+        "refusal": "",
+        "unit": "injected nodes",
+        "budget": 3,
+        "curve": {"0": 0.3, "3": 0.1},
+    }
+    path.write_text(to_json([replace(board, meta={**board.meta, "certificates": [about]})]), encoding="utf-8")
+    assert grb("figures", path, "-o", tmp_path / "out", "--dpi", "40", "--only", "bracket").exit_code == 0
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["made-up-bracket.png"]
+    path.write_text(to_json([board]), encoding="utf-8")
+    assert (
+        "no certificate of a defense itself" in grb("figures", path, "-o", tmp_path / "out", "--only", "bracket").stderr
+    )
+
+
 def test_refusals_are_one_sentence_and_nothing_is_written(grb, boards_file, tmp_path):
     cases = {
         ("--only", "degreees"): "Did you mean 'degrees'?",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from grb.errors import DataError
 from grb.evaluator.board import Board
 from grb.leaderboard import read_boards
+from grb.leaderboard.brackets import BracketTable, Row
 from grb.leaderboard.data import KEY, mentions, page_data, script_json
 from grb.leaderboard.page import asset, build_page, render
 from grb.leaderboard.site import build_index, file_names, write_site
@@ -103,11 +104,14 @@ def test_a_page_needs_a_board():
 def test_templates_escape_every_value():
     assert "&lt;b&gt;" in render("page.html.j2", **{**_blank(), "title": "<b>"})
     assert "<b>" not in render("page.html.j2", **{**_blank(), "title": "<b>"})
+    row = Row("<b>", ("<b>",), '"><b>', '"><b>', '"><b>')
+    shown = render("page.html.j2", **{**_blank(), "brackets": [BracketTable("<b>", '"><b>', (0,), (row,), (1.0,))]})
+    assert "&lt;b&gt;" in shown and "<b>" not in shown
 
 
 def _blank():
     names = ("title", "version", "home", "style", "script", "data", "style_hash", "script_hash")
-    return {**dict.fromkeys(names, ""), "taxonomy": [], "plain": []}
+    return {**dict.fromkeys(names, ""), "taxonomy": [], "plain": [], "brackets": []}
 
 
 def test_our_own_script_and_style_cannot_end_their_element():

@@ -87,6 +87,25 @@ def test_profiles_of_the_taxonomy_are_those_of_this_process(address: str, tmp_pa
     assert [here.read(key).measurement for key in keys] == [there.read(key).measurement for key in keys]
 
 
+def test_certificates_are_those_of_this_process(address: str, tmp_path: Path) -> None:
+    """Certain ones, sampled ones and refusals; done again there is nothing to do."""
+    made = recipe(
+        BARE,
+        attacks=["rnd"],
+        defenses=["gcn+known", {"name": "gcn+smooth", "p_drop": 0.9, "p_node": 0.8, "samples": 20}],
+        certificates=["by-construction", {"name": "bi-smoothing", "samples": 40}],
+        threat={"nodes": 1, "edges_per_node": 2},
+    )
+    study = plan_study(made)
+    certified = {job.key for job in of_kind(study, "certify")}
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    assert run(study.jobs.values(), here, limits=Limits(workers=0)) == Outcome(done=len(study.jobs))
+    assert run(study.jobs.values(), there, cluster=address) == Outcome(done=len(study.jobs))
+    assert len(certified) >= 6 and there.verify() == []
+    assert bits(here, certified) == bits(there, certified)
+    assert run(study.jobs.values(), there, cluster=address).cached == len(study.jobs)
+
+
 def test_workers_that_do_not_see_the_store_get_parcels(
     study: Study, store: Store, address: str, tmp_path: Path
 ) -> None:

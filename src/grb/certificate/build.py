@@ -40,6 +40,8 @@ def default_certificate(model: nn.Module, threat: Threat) -> str:
     if isinstance(model, Smoothed):
         if isinstance(threat, Injection):
             return "bi-smoothing"
+        if model.noise.sigma:
+            return "gaussian-smoothing"
         return "interception" if model.noise.p_ablate else "sparse-smoothing"
     if getattr(model, "suffix", "") == "known" or getattr(model, "name", "") == "mlp":
         return "by-construction"

@@ -58,6 +58,8 @@ class SmoothingCertificate:
         p_drop: As above.
         p_node: As above.
         p_ablate: As above.
+        sigma: As above.
+        p_keep: As above.
         collective: Whether to bound how many predictions fall together as well.
     """
 
@@ -67,6 +69,8 @@ class SmoothingCertificate:
     p_drop: float | None = None
     p_node: float | None = None
     p_ablate: float | None = None
+    sigma: float | None = None
+    p_keep: float | None = None
     collective: bool = True
     version = 2
     name: ClassVar[str] = ""
@@ -102,8 +106,7 @@ class SmoothingCertificate:
         )
         if len(survived) and survived.max() < 1 and not self._can(smoothed, dataset, threat, targets, votes.shape[1]):
             notes.append(
-                f"with this noise and {self.samples} samples not even a unanimous vote survives one change; "
-                f"train with more noise ({_noise_text(self.noise)}), or draw more samples"
+                f"with this noise and {self.samples} samples not even a unanimous vote survives one change; {self.advice}"
             )
         return result(
             self.name,
@@ -129,6 +132,11 @@ class SmoothingCertificate:
         best = self.bounds(votes, self.alpha / len(targets))
         return bool((self.survived(smoothed, dataset, threat, targets.numpy(), best) > 0).any())
 
+    @property
+    def advice(self) -> str:
+        """What to do where nothing can be certified."""
+        return f"train with more noise ({_words(self.noise)}), or draw more samples"
+
     @staticmethod
     def bounds(votes: Ints, alpha: float) -> VoteBounds:
         """Bounds of the votes of every target, [t, classes], widened by what the generator's own rounding explains.
@@ -148,7 +156,7 @@ class SmoothingCertificate:
                 raise DataError(f"'{title_of(model)}' has noise of its own; leave {sorted(given)[0]} out")
             return model
         chosen = replace(self.noise, **given)
-        return Smoothed(not_wrapped(model, "smoothing"), chosen.p_add, chosen.p_drop, chosen.p_node, chosen.p_ablate)
+        return Smoothed(not_wrapped(model, "smoothing"), **vars(chosen))
 
     def covered(self, threat: Threat, dataset: Dataset) -> tuple[int, str]:
         """Budget and unit of a threat model; one that is not covered is refused."""

@@ -2,6 +2,7 @@ r"""Randomised smoothing: what a model says most often of randomly changed graph
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,15 +33,24 @@ class Noise:
         p_drop: Probability that an edge is deleted.
         p_node: Probability that a node loses all its edges.
         p_ablate: Probability that the features of a node are replaced by zeros.
+        sigma: Standard deviation of Gaussian noise on features.
+        p_keep: Probability that the features of a node get no such noise.
     """
 
     p_add: float = 0.0
     p_drop: float = 0.0
     p_node: float = 0.0
     p_ablate: float = 0.0
+    sigma: float = 0.0
+    p_keep: float = 0.0
 
     def __post_init__(self) -> None:
+        width: Any = self.sigma  # a recipe may hold anything
+        if isinstance(width, bool) or not isinstance(width, int | float) or not 0 <= width < math.inf:
+            raise DataError(f"sigma is {width!r}, but a finite number of at least 0 is needed")
         for name, value in vars(self).items():
+            if name == "sigma":
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise DataError(f"{name} is {value!r}, but a probability is between 0 and 1")
 
@@ -99,6 +109,15 @@ class Noise:
             return None
         return torch.rand(copies * len(x), generator=generator) < self.p_ablate
 
+    def blurred(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Features with Gaussian noise on the rows that do not keep theirs, [rows, d]."""
+        if self.sigma == 0:
+            return x
+        noise = self.sigma * torch.randn(x.shape, generator=generator)
+        if self.p_keep:
+            noise = noise * (torch.rand(len(x), 1, generator=generator) >= self.p_keep)
+        return x + noise.to(x.device)
+
 
 def _upper(adj: Adjacency) -> Tensor:
     """Weight of every undirected edge in the order of ``adj.edges()``, [edges]."""
@@ -129,7 +148,7 @@ class Smoothed(Wrapper):
     validated on a few. Randomness comes from the
     evaluator's keys, so that the same keys give the same votes. :mod:`grb.certificate` says which changes a vote survives:
     ``p_add`` and ``p_drop`` certify changed edges, ``p_drop`` and ``p_node`` injected nodes, ``p_drop`` and ``p_ablate``
-    features of hijacked nodes.
+    any features of hijacked nodes, ``sigma`` and ``p_keep`` features of hijacked nodes within a range.
 
     Args:
         model: Any model of nodes.
@@ -138,6 +157,8 @@ class Smoothed(Wrapper):
         p_node: Probability that a node loses all its edges.
         p_ablate: Probability that the features of a node are replaced by zeros.
         samples: Number of votes.
+        sigma: Standard deviation of Gaussian noise on features.
+        p_keep: Probability that the features of a node get no such noise.
 
     References:
         Bojchevski et al., *Efficient Robustness Certificates for Discrete Data*, ICML 2020.
@@ -146,7 +167,7 @@ class Smoothed(Wrapper):
     """
 
     suffix = "smooth"
-    version = 1
+    version = 2
 
     def __init__(
         self,
@@ -156,9 +177,12 @@ class Smoothed(Wrapper):
         p_node: float = 0.0,
         p_ablate: float = 0.0,
         samples: int = 1000,
+        sigma: float = 0.0,
+        p_keep: float = 0.0,
     ) -> None:
-        super().__init__(model, p_add=p_add, p_drop=p_drop, p_node=p_node, p_ablate=p_ablate, samples=samples)
-        self.noise = Noise(p_add, p_drop, p_node, p_ablate)
+        noise = Noise(p_add, p_drop, p_node, p_ablate, sigma, p_keep)
+        super().__init__(model, **vars(noise), samples=samples)
+        self.noise = noise
         count: Any = samples  # a recipe may hold anything
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise DataError(f"samples is {samples!r}, but a whole number of at least 1 is needed")
@@ -207,7 +231,7 @@ class Smoothed(Wrapper):
 
     def _lead(self, x: Tensor | CSR) -> tuple[State, State] | None:
         """What the first row-wise stages make of the features, and of a row of zeros: the same in every draw."""
-        stages = None if isinstance(x, CSR) else self.model.stages()
+        stages = None if isinstance(x, CSR) or self.noise.sigma else self.model.stages()
         if not stages or any(isinstance(stage, Pool) for stage in stages):
             return None
         state: State = (dense(x),)
@@ -237,7 +261,7 @@ class Smoothed(Wrapper):
             many = rows.repeat(copies, 1)
             if ablated is not None:
                 many = torch.where(ablated.to(many.device).unsqueeze(1), 0.0, many)
-            return self.model(many, op).view(copies, adj.n, -1)
+            return self.model(self.noise.blurred(many, generator), op).view(copies, adj.n, -1)
         return self._from_lead(lead, op, ablated, copies).view(copies, adj.n, -1)
 
     def _from_lead(self, lead: tuple[State, State], op: Any, ablated: Tensor | None, copies: int) -> Tensor:
@@ -275,7 +299,8 @@ class Smoothed(Wrapper):
             kept = (numbers >= self.noise.p_drop) & alive[adj.pattern.row_ids] & alive[adj.pattern.indices]
             ablated = self.noise.features(rows, 1, generator)
             seen = rows if ablated is None else torch.where(ablated.to(rows.device).unsqueeze(1), 0.0, rows)
-            made.append(self.model(seen, self.model.prepare(Adjacency(adj.pattern, adj.values * kept))))
+            op = self.model.prepare(Adjacency(adj.pattern, adj.values * kept))
+            made.append(self.model(self.noise.blurred(seen, generator), op))
         return torch.stack(made)
 
     def _seed(self, n: int) -> int:

@@ -24,7 +24,10 @@ OWN = {
     "sparse-smoothing": "smooth",
     "bi-smoothing": "smooth",
     "interception": "smooth",
+    "gaussian-smoothing": "smooth",
 }
+# those of which the unit is a hijacked node
+OF_FEATURES = ("interception", "gaussian-smoothing")
 
 
 def check_certificate(job: Job, content: CertifiedOutcome) -> Iterator[str]:
@@ -62,7 +65,7 @@ def _check_units(job: Job, content: CertifiedOutcome) -> Iterator[str]:
     budget: int | None = None  # what depends on the graph is compared with other records
     if isinstance(threat, Injection):
         unit, budget = INJECTED, threat.nodes
-    elif job.spec.name == "interception":
+    elif job.spec.name in OF_FEATURES:
         unit, budget = HIJACKED, threat.feature_nodes
     else:
         unit, budget = EDGES, threat.edges if threat.per_target is None else None
