@@ -22,8 +22,9 @@ from grb.dataset import Dataset, load_dataset
 from grb.graph.memory import keep_memory
 from grb.model.profiling import ProfilingConfig, ProfilingGNN, build_profiler, profiler
 from grb.trainer.batches import Batch
+from grb.trainer.loop import train_pass
 from grb.trainer.objective import Objective
-from grb.trainer.profile import _Batched, _epoch, _Whole
+from grb.trainer.profile import _Batched, _Whole
 
 LIMITS = {("enzymes", "gcn"): 0.35, ("citationfull-dblp", "gcn"): 0.45}
 
@@ -43,7 +44,7 @@ class Steps:
 
     def ours(self) -> float:
         start = time.process_time()
-        _epoch(self.model, self.batches(), self.objective, self.optimizer, 0)
+        train_pass(self.model, self.batches(), self.objective.loss, self.optimizer, 0)
         trained = time.process_time()
         logits, y = self.data.evaluated("val")
         self.objective.loss(logits, y)
@@ -53,11 +54,11 @@ class Steps:
     def floor(self) -> float:
         """Dense and sparse products alone."""
         start = time.process_time()
-        for batch, _ in self.batches():
+        for batch in self.batches():
             products(self.model, batch)
         return time.process_time() - start
 
-    def batches(self) -> Iterator[tuple[Batch, Tensor | None]]:
+    def batches(self) -> Iterator[Batch]:
         return self.data.training(self.generator)
 
 
@@ -113,7 +114,7 @@ def usual(dataset: Dataset, steps: Steps) -> float:
     model = Usual(dataset.graph.num_features, steps.objective.outputs, pool=pool, norm=steps.chosen.batch_norm)
     optimizer = torch.optim.Adam(model.parameters(), lr=steps.chosen.lr)
     made = []
-    for batch, ids in steps.batches():
+    for batch in steps.batches():
         pattern = batch.op.pattern
         rows, columns = pattern.row_ids.long(), pattern.indices.long()
         edges = torch.stack([columns, rows])[:, rows != columns]
@@ -121,7 +122,7 @@ def usual(dataset: Dataset, steps: Steps) -> float:
         if batch.ptr is not None:
             owner = torch.repeat_interleave(torch.arange(len(batch.ptr) - 1), batch.ptr.diff())
         x = batch.x if isinstance(batch.x, Tensor) else batch.x @ torch.eye(batch.x.shape[1])
-        made.append((x, edges, owner, batch.y, ids))
+        made.append((x, edges, owner, batch.y, batch.rows))
     start = time.process_time()
     for x, edges, owner, y, ids in made:
         optimizer.zero_grad()

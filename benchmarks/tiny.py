@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,14 @@ ARGUMENTS = {
     "defended": "",
     "defense": "--part training --models gcn --rounds 1",
     "edge_lists": "",
-    "evolution_edges": "--seeds 1 --attacks local-search",
+    "evolution_edges": "--seeds 1 --attacks pr-bcd",
     "gin": "--models gin --seeds 1 --epochs 3 --at-epochs 3",
     "graphs": "",
     "injection": "cora --repeats 1",
     "kernel": "cora --widths 8",
     "modification": "cora --only FLIP --repeats 1",
     "modification_strength": "grb-cora --seeds 1",
-    "original": "--data OUT --seeds 1 --epochs 2 --steps 2 --save OUT/weights",
+    "original": "--data OUT --dataset synth-tiny --seeds 1 --epochs 2 --steps 2 --save OUT/weights",
     "page": "--defenses 3 --attacks 2 --repeats 2",
     "perturb": "small --ours --repeats 1",
     "pipeline": "--repeats 1 --directory OUT",
@@ -53,7 +54,7 @@ ARGUMENTS = {
     "queries": "--models gcn --queries 5 --repeats 1 --answers scores",
     "relaxed_edges": "",
     "replay": "OUT/pool cora --attack nettack --only theirs --seeds 1",
-    "road": "",
+    "road": "OUT/road",
     "stopping": "OUT/courses.jsonl --replay",
     "store": "--records 50",
     "submission": "--edges 1000",
@@ -66,15 +67,24 @@ ARGUMENTS = {
     "worst_case_memory": "cora --steps 1",
 }
 
+POINT = '{{"epoch": {0}, "loss": 0.5, "val_loss": 0.5, "val_auroc": 0.7, "lr": 0.01, "auroc": 0.6}}'
+COURSE = (
+    '{"triple": "synth-tiny:-:0", "single": true, "cpu_seconds": 1.0, "points": ['
+    + ", ".join(POINT.format(epoch) for epoch in range(3))
+    + "]}\n"
+)
+
 
 def shrink() -> None:
     """Make graphs, datasets and trainings of the benchmarks tiny in this process."""
+    import citation
     import common
     import results
     import scalable
 
     import grb
     from grb import dataset as datasets
+    from grb.dataset import pool
 
     small = scalable.Size(300, 700, 16, 3, homophily=0.8, tail=2.1, heaviest=30, evenness=1.8)
     scalable.SIZES.update(dict.fromkeys(scalable.SIZES, small))
@@ -89,23 +99,46 @@ def shrink() -> None:
 
         collection = name in SOURCES and SOURCES[name].task == "graph"
         options.pop("data_dir", None)
-        return whole(
-            name if name.startswith("synth") else "synth-graphs" if collection else "synth-tiny", **options
-        )
+        return whole(name if name.startswith("synth") else "synth-graphs" if collection else "synth-tiny", **options)
 
     for home in (grb, datasets):
         home.load_dataset = load  # type: ignore[attr-defined]
     for name in ("train", "train_with_history"):
         setattr(grb, name, few_epochs(getattr(grb, name)))
+    citation.largest_component = citation.cora_ml = lambda *_: load("synth-tiny")
+    citation.trained = lambda recipe, dataset, seed: grb.train("gcn", dataset, seed=seed)
+    grb.run_attack = few_steps(grb.run_attack)
+    pool.read_pool = lambda folder, name: attacked(load("synth-tiny"))
     home = Path(tempfile.mkdtemp(prefix="grb-tiny-"))
     kept = results.Results.__init__
     results.Results.__init__ = lambda self, path, key: kept(self, home / Path(path).name, key)
+
+
+def attacked(dataset: Any) -> Any:
+    """A pool with one graph from which an edge is missing."""
+    from grb.dataset.pool import AttackedGraph, Pool
+    from grb.graph import GraphEdit
+
+    edit = GraphEdit(dataset.graph.n, drop=dataset.graph.adj.edges()[:, :1])
+    return Pool(dataset, (AttackedGraph("attacked", edit, "nettack", 1.0, dataset.index_test[:2]),), {})
 
 
 def few_epochs(train: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(train)
     def call(*args: Any, **options: Any) -> Any:
         return train(*args, **{**options, "epochs": min(options.get("epochs", 2), 2)})
+
+    return call
+
+
+def few_steps(run_attack: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(run_attack)
+    def call(attack: Any, *args: Any, **options: Any) -> Any:
+        if is_dataclass(attack) and hasattr(attack, "steps"):
+            attack = replace(attack, steps=2)
+        elif attack in ("fgsm", "pgd", "speit", "tdgia", "pr-bcd", "gr-bcd", "pgd-topology", "auto"):
+            options = {"iterations": 2, **options}
+        return run_attack(attack, *args, **options)
 
     return call
 
@@ -140,6 +173,7 @@ def main() -> int:
     importlib.import_module("common")
     failed = []
     with tempfile.TemporaryDirectory() as out:
+        (Path(out) / "courses.jsonl").write_text(COURSE)
         for name in sys.argv[1:] or files():
             start = time.process_time()
             problem = run(name, Path(out)) if name in ARGUMENTS else "benchmarks/tiny.py does not say how it is called"

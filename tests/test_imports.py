@@ -24,7 +24,9 @@ def test_import_grb_imports_nothing_heavy() -> None:
 
 
 def test_packages_that_the_guide_names_are_there_after_import_grb() -> None:
-    code = "import grb; grb.metric.accuracy, grb.utils.load_weights, grb.trainer.fit, grb.automl.tune, grb.model.torch.GCN"
+    code = (
+        "import grb; grb.metric.accuracy, grb.utils.load_weights, grb.trainer.fit, grb.automl.tune, grb.model.torch.GCN"
+    )
     assert "torch" in imported_after(code)
 
 
