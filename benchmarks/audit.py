@@ -43,6 +43,8 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=3_000_000)
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--store", help="Directory of the steps: a run that was interrupted goes on there.")
+    parser.add_argument("--accounts", type=int, nargs="*", default=[10, 30, 100, 300, 1000], help="injected")
+    parser.add_argument("--changes", type=int, nargs="*", default=[30, 100, 300, 1000, 3000], help="of edges")
     chosen = parser.parse_args()
     start, cpu = time.perf_counter(), time.process_time()
     dataset = fraud_graph(chosen.nodes, chosen.edges)
@@ -57,7 +59,7 @@ def main() -> None:
         metrics="recall:1,precision:1",
         effort="quick",
         surrogates=(),
-        budgets={"injection": [10, 30, 100, 300, 1000], "modification": [30, 100, 300, 1000, 3000]},
+        budgets={"injection": chosen.accounts, "modification": chosen.changes},
         store=chosen.store,
         on_progress=lambda line: print(f"# {time.process_time() - cpu:.0f} s, {_peak():.0f} MB: {line}", flush=True),
     )

@@ -25,6 +25,9 @@ from grb.graph.files import read_npz, write_npz
 from grb.graph.memory import keep_memory
 from grb.model.build import build, settings
 
+# for smoke tests, see tiny.py
+TINY = bool(os.environ.get("GRB_BENCH_TINY"))
+
 
 def sized_graph(name: str) -> Graph:
     """A synthetic graph of a GRB dataset's size, kept in the cache because the large ones take half a minute."""
@@ -116,3 +119,9 @@ def sizes_from_arguments(default: str) -> list[str]:
     """Names of sizes given on the command line, or the default ones."""
     chosen = [argument for argument in sys.argv[1:] if argument in SIZES]
     return chosen or default.split()
+
+
+if TINY:
+    import tiny
+
+    tiny.shrink()

@@ -11,13 +11,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import best, row
+from common import TINY, best, row
 
 from grb.dataset import folder
 from grb.dataset.cleaning import clean
 from grb.dataset.report import report
 
-NODES, EDGES, REPEATS = 100_000, 1_000_000, 3
+NODES, EDGES, REPEATS = (100, 1_000, 1) if TINY else (100_000, 1_000_000, 3)
 
 
 def write(place: Path, prefix: str) -> None:

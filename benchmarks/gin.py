@@ -121,7 +121,7 @@ def main() -> None:
                 [run.chosen(run.score.argmax()) for run in cut],
             )
             report(f"{name}, loss not lower for {patience} epochs, last", [run.chosen(-1) for run in cut])
-        for epoch in (50, 200, arguments.epochs):
+        for epoch in sorted({min(epoch, arguments.epochs) for epoch in (50, 200, arguments.epochs)}):
             report(f"{name}, epoch {epoch}", [run.chosen(epoch - 1) for run in courses])
         for title, settings, change in (
             ("without dropout", {"dropout": 0.0}, as_it_is),

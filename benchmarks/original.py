@@ -155,6 +155,7 @@ def cross(places: dict[str, Path], data: str, seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
+    parser.add_argument("--dataset", default="grb-cora")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=500)
@@ -168,7 +169,7 @@ def main() -> None:
         return
     for seed in range(given.seeds):
         utils.fix_seed(seed)
-        dataset = Dataset(name="grb-cora", data_dir=given.data, mode="full", feat_norm="arctan", verbose=False)
+        dataset = Dataset(name=given.dataset, data_dir=given.data, mode="full", feat_norm="arctan", verbose=False)
         place = (given.weights or given.save) / str(seed)
         for each in (place, given.save / str(seed)):
             each.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ from grb.pipeline.spec import digest
 MODES = ("easy", "medium", "hard", "full")
 SORTS = """() => [...document.querySelectorAll('#board thead button')].map((button) => {
   const start = performance.now(); button.click(); document.body.offsetHeight; return performance.now() - start; })"""
-DRAWS = """() => [...document.querySelectorAll('#difficulties input')].map((radio) => {
+DRAWS = """() => [...document.querySelectorAll('#modes input')].map((radio) => {
   const start = performance.now(); radio.click(); document.body.offsetHeight; return performance.now() - start; })"""
 
 

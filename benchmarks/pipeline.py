@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import torch
-from common import row
+from common import TINY, row
 
 from grb.errors import MissingDataset
 from grb.pipeline import Job, Limits, Store, Study, build_board, plan_study, read_recipe, run
@@ -27,8 +27,7 @@ from grb.pipeline.worker import Worker
 
 RECIPE = "dataset: synth-tiny\nattacks: [rnd]\nrepeats: {repeats}\ntraining: {{epochs: 1}}\n"
 # jobs in which a worker loads the dataset and warms up
-FIRST = 20
-BATCH = 25
+FIRST, BATCH = (1, 2) if TINY else (20, 25)
 MEMORY = Path("/dev/shm")
 
 
@@ -122,12 +121,13 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     study = plan_study(parse_recipe(RECIPE.format(repeats=arguments.repeats), name="overhead"))
-    for place in (arguments.directory, *([MEMORY] if MEMORY.is_dir() else [])):
-        for workers in (0, 1):
+    for place in (arguments.directory, *([MEMORY] if MEMORY.is_dir() and not TINY else [])):
+        for workers in (0,) if TINY else (0, 1):
             with tempfile.TemporaryDirectory(dir=place) as folder:
                 overhead(study, Path(folder), workers)
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-        overhead(study, Path(folder), 1, "local:1")
+    if not TINY:  # a cluster takes seconds to start
+        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+            overhead(study, Path(folder), 1, "local:1")
     planning("grb-cora")
 
 

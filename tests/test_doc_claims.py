@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pickle
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,3 +168,67 @@ def test_the_changelog_says_nothing_twice() -> None:
     begun = [entry[:45] for entry in entries]
     assert len(entries) > 50
     assert [entry for entry in begun if begun.count(entry) > 1] == []
+
+
+# what stands between backticks like a call and is none
+NO_CALLS = {"pgd (white-box)", "run()"}
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What calls of the pages speak of, with the arguments that the pages leave out."""
+    monkeypatch.chdir(tmp_path)
+    dataset = grb.load_dataset("synth-tiny")
+    model = grb.train("gcn", dataset, epochs=1)
+    torch = KNOWN["torch"]
+    torch.save(model.state_dict(), "weights.pt")
+    grb.save_model(model, "model.pt")
+    limits = {"n_inject_max": 2, "n_edge_max": 2, "feat_lim_min": -1, "feat_lim_max": 1}
+    attack = injection.FGSM(epsilon=0.1, n_epoch=1, **limits)
+
+    def trainer(**options: Any) -> Trainer:
+        return Trainer(dataset, torch.optim.Adam(model.parameters()), **options)
+
+    trainer.train = lambda **options: trainer().train(model, 1, **options)  # type: ignore[attr-defined]
+    arrays = (model, dataset.adj, dataset.features, dataset.test_mask)
+    return {
+        **KNOWN,
+        "Dataset": partial(grb.Dataset, "synth-tiny"),
+        "Trainer": trainer,
+        "attack": SimpleNamespace(attack=partial(attack.attack, *arrays)),
+        "dataset": dataset,
+        "model": model,
+        "mode": "full",
+        "path": "weights.pt",
+        "left out": {"attack": attack, "threat": Injection(2, 2, (-1.0, 1.0))},
+    }
+
+
+def completed(tree: ast.Call, given: dict[str, Any]) -> ast.Expression:
+    """A call without its dots: what they stand for is among the names, and a training takes one epoch."""
+    tree.args = [each for each in tree.args if not (isinstance(each, ast.Constant) and each.value is ...)]
+    for each in tree.keywords:
+        if isinstance(each.value, ast.Constant) and each.value.value is ...:
+            assert each.arg in given["left out"], ast.unparse(tree)
+            given[f"own_{each.arg}"] = given["left out"][each.arg]
+            each.value = ast.Name(f"own_{each.arg}", ast.Load())
+    if ast.unparse(tree.func) == "grb.train":
+        tree.keywords.append(ast.keyword("epochs", ast.Constant(1)))
+    return ast.fix_missing_locations(ast.Expression(tree))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_calls_that_a_page_names_run(page: str, names: dict[str, Any]) -> None:
+    for span in dict.fromkeys(spans(page)):
+        try:
+            tree = ast.parse(span, mode="eval").body
+        except SyntaxError:
+            continue
+        if not isinstance(tree, ast.Call) or span in NO_CALLS:
+            continue
+        code = compile(completed(tree, names), f"{page}: {span}", "eval")
+        if span.startswith("torch.load"):  # the page says that it does not work
+            with pytest.raises(pickle.UnpicklingError):
+                eval(code, names)
+            continue
+        assert eval(code, names) is not None

@@ -23,6 +23,13 @@ def test_import_grb_imports_nothing_heavy() -> None:
     assert imported_after("import grb; grb.__version__; dir(grb)") == set()
 
 
+def test_packages_that_the_guide_names_are_there_after_import_grb() -> None:
+    code = (
+        "import grb; grb.metric.accuracy, grb.utils.load_weights, grb.trainer.fit, grb.automl.tune, grb.model.torch.GCN"
+    )
+    assert "torch" in imported_after(code)
+
+
 @pytest.mark.parametrize(
     "module", ["grb.catalogue", "grb.names", "grb.threat", "grb.errors", "grb.dataset", "grb.dataset.registry"]
 )

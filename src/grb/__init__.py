@@ -54,8 +54,9 @@ __getattr__, __dir__ = _lazy.attach(
         ),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
+        # packages that documentation writes as grb.NAME
+        **{name: f"grb.{name}" for name in ("automl", "metric", "model", "perturb", "trainer", "utils")},
         "audit": "grb.auditing",
-        "perturb": "grb.perturb",
         **dict.fromkeys(("export_model", "save_model"), "grb.trainer.checkpoint"),
         "to_pyg": "grb.model.to_pyg",
         "wrap": "grb.model.adapters",

@@ -135,7 +135,7 @@ class SmoothingCertificate:
     @property
     def advice(self) -> str:
         """What to do where nothing can be certified."""
-        return f"train with more noise ({_words(self.noise)}), or draw more samples"
+        return f"train with more noise ({_noise_text(self.noise)}), or draw more samples"
 
     @staticmethod
     def bounds(votes: Ints, alpha: float) -> VoteBounds:
