@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,22 +14,6 @@ import pytest
 from grb.leaderboard import export
 from grb.leaderboard.page import build_page
 from made_boards import HOSTILE, made_board
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
-
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # Chromium refuses to run as root inside its sandbox
-        options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -50,38 +31,6 @@ def address(boards: list[Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(build_page(boards, taxonomy), encoding="utf-8")
     return path.as_uri()
-
-
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[Open]:
-    """Opens a page; at the end there must have been no error, no dialog and no request to anywhere else."""
-    trouble: list[str] = []
-    contexts = []
-
-    def opened(address: str, *, first_sight: bool = False, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: message.type in ("error", "warning") and trouble.append(message.text))
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: _outside(request.url) and trouble.append(f"request {request.url}"))
-        page.add_init_script(
-            "addEventListener('securitypolicyviolation', (event) => console.error('policy ' + event.violatedDirective))"
-        )
-        page.goto(address)
-        if not first_sight:  # most of these tests are about what a reader opens
-            page.evaluate("() => { filters.open = true; if (!all.checked) all.click(); }")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert trouble == []
-
-
-def _outside(url: str) -> bool:
-    return not url.startswith(("file:", "data:", "blob:"))
 
 
 def column(page: Any, place: int) -> list[str]:

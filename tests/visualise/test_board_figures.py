@@ -22,7 +22,7 @@ from grb.visualise import (
     save,
     sweeps,
 )
-from grb.visualise.rankings import is_vanilla
+from grb.visualise.rankings import is_vanilla, worst_of
 from grb.visualise.style import error_bar
 from made_boards import made_board
 
@@ -106,7 +106,7 @@ def test_what_an_attack_takes_by_difficulty():
     assert data.clean["easy"].mean == pytest.approx(0.7)
     assert data.lost("fgsm") == pytest.approx({"easy": 17.5, "full": 10.0})
     left, right = draw_difficulty(data).axes
-    assert left.get_legend_handles_labels()[1][-1] == "clean graph"
+    assert left.get_legend_handles_labels()[1][-2:] == ["clean graph", "worst case"]
     # all targets together are a point beside the line through the difficulties
     assert [list(line.get_ydata()) for line in right.lines] == [pytest.approx([17.5]), pytest.approx([10.0])]
 
@@ -183,3 +183,18 @@ def test_error_bars_are_intervals_within_shares():
     assert error_bar(Estimate(0.5, 0.1, None, None, 1)) is None
     below, above = error_bar(Estimate(0.9, 0.1, 0.6, 1.3, 2), 100)
     assert np.allclose([below, above], [[30], [10]])
+
+
+def test_figures_show_the_worst_case_beside_the_mean():
+    """Of the battery where it ran, else under the worst edit that a defense met."""
+    board = made_board()
+
+    data = ranking(board, "full")
+    for name, worst in zip(data.names, data.worst):
+        assert worst == board.by_defense["full"][name]["worst_graph"]
+    assert worst_of({"worst_case": data.values[0], "worst_graph": data.values[1]}) is data.values[0]
+    assert worst_of({}) is None
+    found = difficulty(board)
+    lowest = [own["worst_graph"].mean for own in board.by_defense["easy"].values()]
+    assert found.worst["easy"] == pytest.approx(sum(lowest) / len(lowest))
+    assert all(found.worst[name] <= mean.mean for own in found.attacks.values() for name, mean in own.items())

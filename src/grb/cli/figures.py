@@ -87,9 +87,15 @@ def figures(
       bracket            what is certified and what attacks left, over the budget
 
     \b
+    Figures that need no results, drawn if --only asks for them:
+      perturbations      one graph under the thirteen perturbations (Figure 2 of the taxonomy paper)
+      diagrams           the scenario, how a score is made, layer normalisation
+
+    \b
     Examples:
       grb figures results -o figures
       grb figures results --recipe budget-grb-cora --only budget --format pdf
+      grb figures --only perturbations --only diagrams
     """
     from grb.leaderboard.text import slug
 
@@ -99,9 +105,11 @@ def figures(
     if not 30 <= dpi <= 1200:
         raise DataError(f"--dpi is {dpi}, but a number from 30 to 1200 is needed")
     check_directory(written, written)
-    results = _results(store, recipe)
-    made: list[Path] = []
+    alone = [name for name in wanted if name in ALONE]
+    made = [_save(figure, written / f"{part}.{kind}", dpi, as_json) for name in alone for part, figure in ALONE[name]()]
     skipped: list[dict[str, str]] = []
+    wanted = [name for name in wanted if name not in ALONE]
+    results = _results(store, recipe) if wanted else []
     for result in results:
         title = str(result.board.meta.get("recipe") or result.board.dataset)
         targets = _mode(result.board, difficulty)
@@ -122,8 +130,9 @@ def figures(
 
 def _chosen(only: Sequence[str] | None) -> list[str]:
     for name in only or ():
-        if name not in FIGURES:
-            raise UnknownName("figure", name, FIGURES, advice=f"Allowed: {', '.join(FIGURES)}.")
+        if name not in FIGURES and name not in ALONE:
+            known = [*FIGURES, *ALONE]
+            raise UnknownName("figure", name, known, advice=f"Allowed: {', '.join(known)}.")
     return list(dict.fromkeys(only)) if only else list(FIGURES)
 
 
@@ -261,6 +270,27 @@ def _bracket(result: Result, difficulty: str) -> Drawn:
     yield "bracket", visualise.draw_bracket(found, title=title)
 
 
+def _perturbations() -> Drawn:
+    import torch
+
+    from grb import visualise
+    from grb.dataset import load_dataset
+
+    ball = visualise.ball(load_dataset("synth-tiny").graph, NODES_SHOWN)
+    data = visualise.perturbation_gallery(ball, generator=torch.Generator().manual_seed(0))
+    yield "perturbations", visualise.draw_gallery(data)
+
+
+def _diagrams() -> Drawn:
+    from grb import visualise
+
+    yield "scenario", visualise.draw_scenario()
+    yield "framework", visualise.draw_framework()
+    yield "layer-norm", visualise.draw_layer_norm()
+
+
+# large enough for every perturbation to do something, small enough for a panel
+NODES_SHOWN = 40
 # as many edits as fit on a page
 MAX_EDITS = 6
 FIGURES: dict[str, Callable[[Result, str], Drawn]] = {
@@ -274,3 +304,5 @@ FIGURES: dict[str, Callable[[Result, str], Drawn]] = {
     "unnoticeability": _unnoticeability,
     "bracket": _bracket,
 }
+# figures that need no results
+ALONE: dict[str, Callable[[], Drawn]] = {"perturbations": _perturbations, "diagrams": _diagrams}

@@ -5,9 +5,11 @@ from grb.visualise.budget import Sweep, draw_attacks, draw_models, sweeps
 from grb.visualise.curve import Curve, curve, draw_curve
 from grb.visualise.degree_accuracy import DegreeAccuracy, degree_accuracy, draw_degree_accuracy, measured_correct
 from grb.visualise.degrees import Degrees, degrees, draw_degrees
+from grb.visualise.diagrams import draw_framework, draw_layer_norm, draw_scenario
 from grb.visualise.difficulty import Difficulty, difficulty, draw_difficulty
 from grb.visualise.gains import Gains, draw_gains, gains
 from grb.visualise.neighbourhood import Neighbourhood, draw_neighbourhood, layout, neighbourhood, telling_target
+from grb.visualise.perturbation_gallery import Gallery, ball, draw_gallery, perturbation_gallery
 from grb.visualise.placement import draw_placement, draw_reliability
 from grb.visualise.process import Strip, draw_process, process, strip
 from grb.visualise.rankings import Ranking, draw_rankings, ranking
@@ -25,6 +27,7 @@ __all__ = [
     "DegreeAccuracy",
     "Degrees",
     "Difficulty",
+    "Gallery",
     "Gains",
     "Heatmap",
     "Neighbourhood",
@@ -33,6 +36,7 @@ __all__ = [
     "Strip",
     "Sweep",
     "Unnoticeability",
+    "ball",
     "board_brackets",
     "bracket",
     "curve",
@@ -48,14 +52,18 @@ __all__ = [
     "draw_degree_accuracy",
     "draw_degrees",
     "draw_difficulty",
+    "draw_framework",
     "draw_gains",
+    "draw_gallery",
     "draw_heatmap",
+    "draw_layer_norm",
     "draw_models",
     "draw_neighbourhood",
     "draw_placement",
     "draw_process",
     "draw_rankings",
     "draw_reliability",
+    "draw_scenario",
     "draw_search",
     "draw_stability",
     "draw_strength_over_cost",
@@ -66,6 +74,7 @@ __all__ = [
     "layout",
     "measured_correct",
     "neighbourhood",
+    "perturbation_gallery",
     "process",
     "ranking",
     "save",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from grb.errors import DataError
 from grb.evaluator.board import CLEAN, Board, Estimate, estimate_of
 from grb.visualise import style
+from grb.visualise.rankings import worst_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +31,7 @@ class Sweep:
         models: ``[defense][value]`` to its accuracy, the mean over attacks.
         attacks: ``[attack][value]`` to the accuracy that it leaves, the mean over defenses.
         clean: Accuracy of every defense without an attack.
+        worst: ``[defense][value]`` to its worst case, where it was measured.
     """
 
     dataset: str
@@ -38,6 +40,7 @@ class Sweep:
     models: Series
     attacks: Series
     clean: dict[str, float]
+    worst: dict[str, dict[float, float]] = field(default_factory=dict)
 
 
 def sweeps(boards: Sequence[Board], difficulty: str | None = None) -> list[Sweep]:
@@ -62,8 +65,12 @@ def _sweep(limit: str, boards: Mapping[float, Board], wanted: str | None) -> Swe
     difficulty = wanted or first.difficulties[-1]
     models: Series = defaultdict(dict)
     attacks: Series = defaultdict(dict)
+    worst: dict[str, dict[float, float]] = defaultdict(dict)
     for value, board in boards.items():
         for defense in board.defenses:
+            lowest = worst_of(board.by_defense.get(difficulty, {}).get(defense, {}))
+            if lowest is not None:
+                worst[defense][value] = lowest.mean
             mean = _mean_over(board, defense, difficulty)
             if mean is not None:
                 models[defense][value] = mean
@@ -76,7 +83,7 @@ def _sweep(limit: str, boards: Mapping[float, Board], wanted: str | None) -> Swe
         for defense in first.defenses
         if (cell := first.cell(CLEAN, defense, difficulty)) is not None
     }
-    return Sweep(first.dataset, difficulty, limit, dict(models), dict(attacks), clean)
+    return Sweep(first.dataset, difficulty, limit, dict(models), dict(attacks), clean, dict(worst))
 
 
 def _mean_over(board: Board, defense: str, difficulty: str) -> Estimate | None:
@@ -92,8 +99,9 @@ def _mean_over(board: Board, defense: str, difficulty: str) -> Estimate | None:
 
 
 def draw_models(data: list[Sweep], *, title: str | None = None) -> Figure:
-    """One panel per limit, one line per model: accuracy, mean over attacks (Figure 8)."""
-    return _draw(data, "models", "accuracy, mean over attacks (%)", title or "Effect of the limits on models")
+    """One panel per limit, one line per model: accuracy, mean over attacks, and dotted the worst case (Figure 8)."""
+    dotted = "; dotted: worst case" if any(sweep.worst for sweep in data) else ""
+    return _draw(data, "models", f"accuracy, mean over attacks{dotted} (%)", title or "Effect of the limits on models")
 
 
 def draw_attacks(data: list[Sweep], *, title: str | None = None) -> Figure:
@@ -117,6 +125,9 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
                 axes.errorbar(
                     at, heights, yerr=bars, color=colour, marker=marker, markersize=3.5, elinewidth=0.8, label=name
                 )
+                below = sweep.worst.get(name, {}) if side == "models" else {}
+                if below:
+                    axes.plot(list(below), [100 * mean for mean in below.values()], ":", color=colour, linewidth=1.0)
             axes.set_xlabel(sweep.limit.replace("_", " "))
         panels[0].set_ylabel(label)
         handles, labels = panels[0].get_legend_handles_labels()

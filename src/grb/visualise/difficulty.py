@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grb.errors import DataError
 from grb.evaluator.board import CLEAN, Board, Estimate
 from grb.visualise import style
+from grb.visualise.rankings import worst_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +25,14 @@ class Difficulty:
         difficulties: Difficulties in the order of the board.
         clean: Accuracy without an attack by difficulty; empty if it was not measured.
         attacks: ``[attack][difficulty]`` to the accuracy under it, the strongest attack first.
+        worst: The worst case of a defense by difficulty, the mean over defenses; empty if it was not measured.
     """
 
     dataset: str
     difficulties: tuple[str, ...]
     clean: dict[str, Estimate]
     attacks: dict[str, dict[str, Estimate]]
+    worst: dict[str, float] = field(default_factory=dict)
 
     def lost(self, attack: str) -> dict[str, float]:
         """Points of accuracy that an attack takes, by difficulty."""
@@ -55,8 +58,22 @@ def difficulty(board: Board) -> Difficulty:
 
     attacks = {name: averages(name) for name in board.attacks if name != CLEAN}
     return Difficulty(
-        board.dataset, board.difficulties, averages(CLEAN), {name: own for name, own in attacks.items() if own}
+        board.dataset,
+        board.difficulties,
+        averages(CLEAN),
+        {name: own for name, own in attacks.items() if own},
+        _worst(board),
     )
+
+
+def _worst(board: Board) -> dict[str, float]:
+    found = {}
+    for name in board.difficulties:
+        lowest = [worst_of(own) for own in board.by_defense.get(name, {}).values()]
+        means = [each.mean for each in lowest if each is not None]
+        if means:
+            found[name] = sum(means) / len(means)
+    return found
 
 
 def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
@@ -88,6 +105,9 @@ def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
             look = {"color": style.INK, "marker": "_", "markersize": 7, "linestyle": "--"}
             heights = {difficulty: 100 * value.mean for difficulty, value in data.clean.items()}
             _draw_line(left, data, heights, 0.0, look, "clean graph")
+        if data.worst:
+            look = {"color": style.ALARM, "marker": "x", "markersize": 4, "linestyle": ":"}
+            _draw_line(left, data, {name: 100 * mean for name, mean in data.worst.items()}, 0.0, look, "worst case")
         for axes in (left, right):
             axes.set_xticks(range(len(data.difficulties)), data.difficulties)
         left.set_ylabel("accuracy, mean over defenses (%)")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from grb.errors import DataError
 from grb.evaluator.board import Board, Estimate
 from grb.visualise import style
+from grb.visualise.rankings import worst_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,11 +18,13 @@ TITLES = {"ln": "layer norm", "at": "adversarial training"}
 
 @dataclass(frozen=True)
 class Gain:
-    """A model without and with a general defense: weighted accuracy."""
+    """A model without and with a general defense: weighted accuracy, and in the worst case where that is known."""
 
     model: str
     without: Estimate
     defended: Estimate
+    worst_without: Estimate | None = None
+    worst_defended: Estimate | None = None
 
     @property
     def points(self) -> float:
@@ -48,12 +51,12 @@ def gains(board: Board, suffix: str, difficulty: str | None = None) -> Gains:
         difficulty: Difficulty; the last if not given.
     """
     difficulty = difficulty or board.difficulties[-1]
-    own = {
-        name: values["weighted"]
-        for name, values in board.by_defense.get(difficulty, {}).items()
-        if "weighted" in values
-    }
-    pairs = [Gain(name, value, own[f"{name}+{suffix}"]) for name, value in own.items() if f"{name}+{suffix}" in own]
+    rows = {name: values for name, values in board.by_defense.get(difficulty, {}).items() if "weighted" in values}
+    pairs = [
+        Gain(name, values["weighted"], other["weighted"], worst_of(values), worst_of(other))
+        for name, values in rows.items()
+        if (other := rows.get(f"{name}+{suffix}")) is not None
+    ]
     if not pairs:
         raise DataError(f"the board of {board.dataset} has no model both without and with '+{suffix}'")
     return Gains(board.dataset, difficulty, suffix, tuple(sorted(pairs, key=lambda gain: -gain.points)))
@@ -71,6 +74,21 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
             axes.plot(
                 ends, [place - 0.13, place + 0.13], color=style.PALE, linewidth=2.5, zorder=1, solid_capstyle="butt"
             )
+            for worst, colour, aside in (
+                (gain.worst_without, style.COLOURS[0], -0.13),
+                (gain.worst_defended, style.COLOURS[5], 0.13),
+            ):
+                if worst is not None:
+                    label = "worst case" if place == 0 and aside > 0 else None
+                    axes.plot(
+                        100 * worst.mean,
+                        place + aside,
+                        marker="x",
+                        markersize=4,
+                        color=colour,
+                        linestyle="none",
+                        label=label,
+                    )
             for value, marker, colour, fill, aside in (
                 (gain.without, "o", style.COLOURS[0], "white", -0.13),
                 (gain.defended, "s", style.COLOURS[5], style.COLOURS[5], 0.13),
@@ -99,7 +117,7 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
         axes.set_ylim(len(data.models) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("weighted accuracy (%)")
-        figure.legend(loc="outside lower center", ncols=2)
+        figure.legend(loc="outside lower center", ncols=3)
         name = TITLES.get(data.suffix, data.suffix)
         figure.suptitle(title or f"Effect of {name} on {data.dataset}, {data.difficulty}")
         return figure

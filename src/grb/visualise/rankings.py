@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -29,6 +29,7 @@ class Ranking:
         names: The models.
         values: Their weighted accuracy.
         places: The best and the worst place among *these* models that their intervals allow.
+        worst: What each keeps in the worst case (:func:`worst_of`); None where it was not measured.
     """
 
     dataset: str
@@ -37,6 +38,12 @@ class Ranking:
     names: tuple[str, ...]
     values: tuple[Estimate, ...]
     places: tuple[tuple[int, int], ...]
+    worst: tuple[Estimate | None, ...] = ()
+
+
+def worst_of(values: Mapping[str, Estimate]) -> Estimate | None:
+    """What a defense keeps in the worst case: of the whole battery where it ran, else under the worst edit that it met."""
+    return values.get("worst_case") or values.get("worst_graph")
 
 
 def is_vanilla(name: str) -> bool:
@@ -67,12 +74,18 @@ def ranking(board: Board, difficulty: str, kind: Kind = "all", *, top: int = 10)
     best = dict(sorted(chosen.items(), key=lambda item: (-item[1].mean, item[0]))[:top])
     places = ranks(best)
     return Ranking(
-        board.dataset, difficulty, kind, tuple(best), tuple(best.values()), tuple(places[name] for name in best)
+        board.dataset,
+        difficulty,
+        kind,
+        tuple(best),
+        tuple(best.values()),
+        tuple(places[name] for name in best),
+        tuple(worst_of(own[name]) for name in best),
     )
 
 
 def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | None = None) -> Figure:
-    """One panel per ranking: the weighted accuracy of every model with its interval, its place behind its name."""
+    """One panel per ranking: every model's weighted accuracy with its interval, its worst case, its place behind its name."""
     if not data:
         raise DataError("there is no ranking to draw")
     with style.styled():
@@ -87,7 +100,8 @@ def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | Non
             _draw_ranking(axes, each)
         for axes in list(panels.flat)[len(data) :]:
             axes.set_axis_off()
-        figure.supxlabel("weighted accuracy (%)", fontsize=8)
+        shown = any(each is not None for own in data for each in own.worst)
+        figure.supxlabel(f"weighted accuracy{', and in the worst case (cross)' if shown else ''} (%)", fontsize=8)
         if title:
             figure.suptitle(title)
         return figure
@@ -109,6 +123,11 @@ def _draw_ranking(axes: Axes, data: Ranking) -> None:
             ecolor=style.GREY,
             elinewidth=1,
         )
+        lowest = data.worst[place] if data.worst else None
+        if lowest is not None:
+            ends = [100 * lowest.mean, 100 * value.mean]
+            axes.plot(ends, [place, place], color=style.PALE, linewidth=1.4, zorder=0)
+            axes.plot(ends[0], place, marker="x", markersize=4, color=style.ALARM, linestyle="none")
     labels = [f"{name}  {_place(places)}" for name, places in zip(data.names, data.places)]
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
