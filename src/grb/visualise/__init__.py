@@ -10,6 +10,7 @@ from grb.visualise.gains import Gains, draw_gains, gains
 from grb.visualise.neighbourhood import Neighbourhood, draw_neighbourhood, layout, neighbourhood, telling_target
 from grb.visualise.placement import draw_placement, draw_reliability
 from grb.visualise.process import Strip, draw_process, process, strip
+from grb.visualise.queries import QueryCurve, draw_query_curves, query_curves
 from grb.visualise.rankings import Ranking, draw_rankings, ranking
 from grb.visualise.search import Search, draw_search, search
 from grb.visualise.strength_over_cost import CostCurve, draw_strength_over_cost, strength_over_cost
@@ -28,6 +29,7 @@ __all__ = [
     "Gains",
     "Heatmap",
     "Neighbourhood",
+    "QueryCurve",
     "Ranking",
     "Search",
     "Strip",
@@ -52,6 +54,7 @@ __all__ = [
     "draw_neighbourhood",
     "draw_placement",
     "draw_process",
+    "draw_query_curves",
     "draw_rankings",
     "draw_reliability",
     "draw_search",
@@ -65,6 +68,7 @@ __all__ = [
     "measured_correct",
     "neighbourhood",
     "process",
+    "query_curves",
     "ranking",
     "save",
     "search",
