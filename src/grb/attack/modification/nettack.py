@@ -51,8 +51,8 @@ class Nettack(Limits):
     References:
         Zügner, Akbarnejad and Günnemann, *Adversarial Attacks on Neural Networks for Graph Data*, KDD 2018. Theirs attacks one
         target alone, knows its true label, and compares words by first-order changes with the strongest other class held fixed;
-        here the label is what the surrogate or the model says, with its probability, and both kinds of margins are exact. A flip that would raise the
-        margin is not made here.
+        here the label is what the surrogate or the model says, with its probability, and both kinds of margins are exact. A
+        flip that would raise the margin is not made here.
     """
 
     flips: PerTarget = (1.0, 2)
