@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,16 +20,23 @@ from grb.attack import AttackContext, run_attack
 from grb.attack.base import AttackError
 from grb.attack.distil import Distil, EdgeDistil
 from grb.attack.injection import InjectionRandomSearch as NodeSearch
-from grb.attack.modification import EvA, RandomSearch
+from grb.attack.modification import GRABNEL, RLS2V, EvA, RandomSearch
 from grb.attack.oracle import QueryError, QueryOracle
 from grb.errors import BudgetError, DataError
 from grb.graph import GraphEdit
 from grb.model.base import predict
 from grb.threat import Injection, Modification, Threat, threat_from_dict
 
+STRESS = os.environ.get("HYPOTHESIS_PROFILE") == "stress"
 GRAPH = random_graph(12, density=0.3)
 MODEL = victim("gcn", 4)
-EDGES = [RandomSearch(), EvA(population=3), EdgeDistil(asks=3, tries=2, steps=2, attack_name="gr-bcd", attack_steps=2)]
+EDGES = [
+    RandomSearch(),
+    EvA(population=3),
+    GRABNEL(candidates=20),
+    RLS2V(batch=2),
+    EdgeDistil(asks=3, tries=2, steps=2, attack_name="gr-bcd", attack_steps=2),
+]
 NODES = [NodeSearch(), Distil(asks=3, tries=2, steps=2, attack_name="fgsm", attack_steps=2)]
 
 
@@ -87,7 +95,7 @@ def _counting(queries: int) -> _Asked:
 
 
 @given(st.integers(0, 30), st.integers(2, 8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2000 if STRESS else 40, deadline=None)
 def test_never_one_too_many_from_threads(queries: int, threads: int) -> None:
     asked = _counting(queries)
     start = threading.Barrier(threads)

@@ -51,7 +51,7 @@ MODEL_FREE = ("rnd-edges", "flip", "nea", "stack", "metattack", "meta-pgd", "net
 # flips only what raises a loss, so that budget may be left over on purpose
 BY_GRADIENT = ("fga", "pgd-topology", "pr-bcd", "gr-bcd", "lr-bcd", "local-search", "metattack", "meta-pgd", "nettack")
 # ask for outputs alone; a flip that does not help is left out by some of them too
-BY_OUTPUTS = ("eva", "eva-plus", "random-search", "distil-edges", "low-rank-collapse")
+BY_OUTPUTS = ("eva", "eva-plus", "random-search", "distil-edges", "low-rank-collapse", "grabnel", "rl-s2v")
 FEATURES_ONLY = ("pgd-features", "fgsm-features")
 QUICK = {
     "steps": 3,
@@ -66,6 +66,9 @@ QUICK = {
     "tries": 1,
     "attack_name": "gr-bcd",
     "attack_steps": 2,
+    "initial": 2,
+    "horizon": 2,
+    "batch": 2,
 }
 
 

@@ -184,7 +184,7 @@ class AttackContext:
         """The model to attack; refuses a context without one."""
         if self.model is None and self.oracle is not None:
             raise DataError(
-                "this attack needs a model, but may only ask here; random-search, eva and distil can do that"
+                "this attack needs a model, but may only ask here; random-search, eva, grabnel and distil can do that"
             )
         if self.model is None:
             raise DataError("this attack needs a model: the victim for a white-box attack, a surrogate for a transfer")

@@ -80,6 +80,7 @@ def figures(
       rankings           vanilla and defended models (Figures 5 and 6)
       difficulty         effect of the difficulty (Figure 7)
       budget             effect of the limits (Figures 8 and 9), of a recipe with a sweep
+      queries            accuracy over the number of queries, of a recipe that sweeps it
       gains              effect of layer norm and adversarial training (Figures 10 and 11)
       process            how attacks proceed, step by step
       degree-accuracy    accuracy by the degree of the target
@@ -138,9 +139,10 @@ def _chosen(only: Sequence[str] | None) -> list[str]:
 
 def _suitable(result: Result, wanted: list[str]) -> list[str]:
     """Figures that say something about a study: one that varies a limit ranks nobody, and others do not vary any."""
-    swept = result.board.limit is not None
+    swept = {board.limit[0] for board in result.boards if board.limit is not None}
     certified = any(board.meta.get("certificates") for board in result.boards)
-    return [name for name in wanted if (certified if name == "bracket" else (name == "budget") == swept)]
+    fits = {"bracket": certified, "budget": bool(swept), "queries": "queries" in swept}
+    return [name for name in wanted if fits.get(name, not swept)]
 
 
 def _results(source: Path | None, recipes: Sequence[str] | None) -> list[Result]:
@@ -207,6 +209,16 @@ def _budget(result: Result, difficulty: str) -> Drawn:
     data = visualise.sweeps(result.boards, difficulty)
     yield "fig08-limits-models", visualise.draw_models(data)
     yield "fig09-limits-attacks", visualise.draw_attacks(data)
+
+
+def _queries(result: Result, difficulty: str) -> Drawn:
+    from grb import visualise
+
+    curves = visualise.query_curves(result.boards, difficulty)
+    yield (
+        "queries",
+        visualise.draw_query_curves(curves, title=f"Accuracy over queries, {result.board.dataset}, {difficulty}"),
+    )
 
 
 def _gains(result: Result, difficulty: str) -> Drawn:
@@ -298,6 +310,7 @@ FIGURES: dict[str, Callable[[Result, str], Drawn]] = {
     "rankings": _rankings,
     "difficulty": _difficulty,
     "budget": _budget,
+    "queries": _queries,
     "gains": _gains,
     "process": _process,
     "degree-accuracy": _degree_accuracy,

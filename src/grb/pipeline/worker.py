@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.attack.auto.ensemble import GraphAutoAttack
-from grb.attack.base import AttackContext, Step, run_attack
+from grb.attack.base import AttackContext, AttackError, Step, run_attack
 from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
@@ -34,6 +34,7 @@ from grb.evaluator.new_process import NewProcess
 from grb.evaluator.sanity_checks import check_model
 from grb.evaluator.score_checks import Flag
 from grb.evaluator.scoring import Prediction, is_third_party, score
+from grb.evaluator.victim_process import VictimProcess
 from grb.graph import Graph, GraphEdit
 from grb.model.base import GraphModel
 from grb.model.smoothed import Smoothed
@@ -49,7 +50,7 @@ from grb.pipeline.provenance import provenance
 from grb.pipeline.record import NOT_COMPUTED, Record
 from grb.pipeline.spec import Spec, digest, jsonable
 from grb.pipeline.store import Store
-from grb.threat import threat_from_dict
+from grb.threat import Threat, threat_from_dict
 from grb.trainer import Epoch
 from grb.trainer.checkpoint import check_logits, load_model, load_model_with_spec, save_model
 from grb.trainer.links import split_links
@@ -227,15 +228,19 @@ class Worker:
         dataset = self._dataset(job)
         attack = build_attack(job.spec.name, dataset.name, **job.spec.params)
         _check_method(job, attack)
-        model = self.model(job.inputs["surrogate"]) if "surrogate" in job.inputs else None
         view = dataset.attacker_view(job.mode)
         limits = threat_from_dict(job.extra["threat"])
         if isinstance(attack, GraphAutoAttack):
             pool = [self._edit(key, dataset) for role, key in job.inputs.items() if role != "surrogate"]
             attack = replace(attack, pool=pool)
         aims = true_labels(job, dataset, attack)
-        context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims)
-        done = run_attack(attack, context, seed=stream_seed(job))
+        with self._attacked(job, limits) as model:
+            context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims)
+            done = run_attack(attack, context, seed=stream_seed(job))
+        if isinstance(model, VictimProcess) and model.answered != done.queries:
+            raise AttackError(
+                f"the victim answered {model.answered} times, but the oracle was asked {done.queries} times"
+            )
         # counted once more against limits that were made after the attack had ended
         budget = threat_from_dict(job.extra["threat"]).check(dataset.graph, done.edit, view.targets)
         result = {
@@ -257,6 +262,31 @@ class Worker:
         meta = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "attack": job.spec.name, "seed": job.seed}
         meta |= _split(job) | ({"labels": done.labels} if done.labels != "predicted" else {})
         return result, {"edit": self.store.take(lambda path: done.edit.save(path, **meta), ".npz")}
+
+    @contextmanager
+    def _attacked(self, job: Job, limits: Threat) -> Iterator[nn.Module | None]:
+        """The model that an attack gets; in a process of its own if it was sent, or is of others, and may only be asked."""
+        key = job.inputs.get("surrogate")
+        if key is None:
+            yield None
+        elif job.extra["knowledge"] != "query" or not self._contained_victim(key):
+            yield self.model(key)
+        else:
+            with self._weights(key) as (weights, trusted):
+                if trusted is None:
+                    check_model_params(load_model(weights).params, f"the model of record {key[:12]}")
+                self.models.values.pop(key, None)  # nothing of it stays here
+                victim = VictimProcess(weights, trusted, limits.queries or 0)
+                try:
+                    yield victim
+                    victim.close()
+                finally:
+                    victim.end()
+
+    def _contained_victim(self, key: str) -> bool:
+        """Whether a model was sent, or is of somebody's code."""
+        name = self._record(key).job.spec.name
+        return name in NOT_COMPUTED or ModelName.parse(name).is_third_party
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         """Score a fresh copy of the model, the attacked graph before any other, and ask it again blindly."""
@@ -344,7 +374,7 @@ class Worker:
     ) -> list[Flag]:
         """What the checks of a model find that has just answered; those of its gradients are done on the clean graph."""
         name = self._record(key).job.spec.name
-        third_party = is_third_party(model) or (name not in NOT_COMPUTED and ModelName.parse(name).is_third_party)
+        third_party = is_third_party(model) or (name not in NOT_COMPUTED and self._contained_victim(key))
         flags = check_answers(
             model, lambda: self.model(key), dataset, asked, after, generator, clean, third_party=third_party
         )

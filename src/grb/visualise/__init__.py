@@ -12,6 +12,7 @@ from grb.visualise.neighbourhood import Neighbourhood, draw_neighbourhood, layou
 from grb.visualise.perturbation_gallery import Gallery, ball, draw_gallery, perturbation_gallery
 from grb.visualise.placement import draw_placement, draw_reliability
 from grb.visualise.process import Strip, draw_process, process, strip
+from grb.visualise.queries import QueryCurve, draw_query_curves, query_curves
 from grb.visualise.rankings import Ranking, draw_rankings, ranking
 from grb.visualise.search import Search, draw_search, search
 from grb.visualise.strength_over_cost import CostCurve, draw_strength_over_cost, strength_over_cost
@@ -31,6 +32,7 @@ __all__ = [
     "Gains",
     "Heatmap",
     "Neighbourhood",
+    "QueryCurve",
     "Ranking",
     "Search",
     "Strip",
@@ -61,6 +63,7 @@ __all__ = [
     "draw_neighbourhood",
     "draw_placement",
     "draw_process",
+    "draw_query_curves",
     "draw_rankings",
     "draw_reliability",
     "draw_scenario",
@@ -76,6 +79,7 @@ __all__ = [
     "neighbourhood",
     "perturbation_gallery",
     "process",
+    "query_curves",
     "ranking",
     "save",
     "search",

@@ -120,7 +120,8 @@ class InjectionRandomSearch(SquareSchedule, Limits):
             found = search.judge(tried_aims, tried_x)
             left -= 1
             gain = found.losses - best.losses
-            idle = changed[gain[aims[changed]].sum(1) + gain[tried_aims[changed]].sum(1) <= 0]
+            own = gain[aims[changed]].sum(1) + gain[tried_aims[changed]].sum(1)
+            idle = changed[(own < 0) | ((own == 0) & (not search.hard))]  # labels seldom change: drifting finds more
             if 0 < len(idle) < len(changed) and left > 0:
                 tried_aims[idle], tried_x[idle] = aims[idle], x[idle]
                 found = search.judge(tried_aims, tried_x)

@@ -22,6 +22,8 @@ from grb.graph import GraphEdit
 
 # the best alternatives so far that are changed to get new ones
 _PARENTS = 5
+# the latest answers that the surrogate is fitted to
+_OBSERVED = 128
 # alternatives that were looked at: kept targets, negated, and the loss; then what they flip
 Asked = list[tuple[tuple[int, float], Tensor]]
 
@@ -50,8 +52,8 @@ class GRABNEL(Limits):
         mutated: Fraction of them that are changes of the best flips so far; the others are random.
 
     Differs from the authors' code: where a graph has few pairs all of them are candidates, so that nothing has to be evolved;
-    the regression keeps what it learnt in earlier stages; node features that are no types are averaged after propagation
-    beside the counts of labels; a pair is flipped at most once.
+    the regression keeps what it learnt in earlier stages, up to the last 128 answers; node features that are no types are
+    averaged after propagation beside the counts of labels; a pair is flipped at most once.
 
     References:
         Wan et al., *Adversarial Attacks on Graph Classification via Bayesian Optimisation*, NeurIPS 2021.
@@ -158,11 +160,11 @@ class _Optimisation:
         chance = torch.rand(len(pool.features.labels), generator=self.generator, dtype=torch.float64)
         if blind:
             return chance
-        known = self.labels.unique()
-        told = WLFeatures(self.labels, self.means)
+        told = WLFeatures(self.labels[-_OBSERVED:], self.means[-_OBSERVED:])
+        known = told.labels.unique()
         seen, asked = (torch.cat([each.counts(known), each.means], dim=1) for each in (told, pool.features))
         varied = (seen != seen[:1]).any(0)
-        losses = torch.tensor(self.losses, dtype=torch.float64)
+        losses = torch.tensor(self.losses[-_OBSERVED:], dtype=torch.float64)
         if not varied.any() or bool((losses == losses[0]).all()):
             return chance
         regression = SparseRegression.fitted(seen[:, varied], losses)

@@ -39,14 +39,13 @@ class RLS2V(Limits):
         steps: Number of games where there is no limit of queries.
         width: Width of the embeddings.
         rounds: Rounds of propagation.
-        horizon: Most decisions of a game; with a larger budget a decision takes several partners.
+        horizon: Most decisions of a game; with a larger budget a decision takes several partners, up to all nodes.
         batch: Remembered decisions to learn from after every game.
         lr: Learning rate.
         explore: Probability of a random decision in the last games.
 
     Differs from the paper: it learns on the graph that it attacks from that graph's queries, where theirs learns one policy for
-    many graphs; one pair of values serves all decisions of a game; features of the nodes are inputs. Kept for the comparison
-    of Table 1: at equal queries random search is stronger.
+    many graphs; one pair of values serves all decisions of a game; features of the nodes are inputs.
 
     References:
         Dai et al., *Adversarial Attack on Graph Structured Data*, ICML 2018.
@@ -175,7 +174,7 @@ class _Player:
     def _play(self, chance: float) -> list[_Decision]:
         """The decisions of one game, each random with some chance."""
         state, played = self.start, []
-        decisions = min(self.attack.horizon, state.left)
+        decisions = max(min(self.attack.horizon, state.left), math.ceil(state.left / max(state.clean.n - 1, 1)))
         for number in range(decisions):
             if state.left <= 0:
                 break
