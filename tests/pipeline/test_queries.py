@@ -58,6 +58,9 @@ def test_records_say_how_often_the_victim_was_asked(tmp_path: Path) -> None:
     record = asked[0]
     with pytest.raises(IntegrityError, match="asked 7 times, but its threat model allows 6 queries"):
         check_schema(replace(record, result={**record.result, "queries": 7}))
+    silent = {name: value for name, value in record.result.items() if name != "queries"}
+    with pytest.raises(IntegrityError, match="does not say how often"):
+        check_schema(replace(record, result=silent))
     told = replace(record, job=replace(record.job, extra={**record.job.extra, "knowledge": "transfer"}))
     with pytest.raises(IntegrityError, match="it is none that may ask"):
         check_schema(told)

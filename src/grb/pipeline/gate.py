@@ -165,6 +165,8 @@ def _read_content(record: Record, shared: dict[Any, Any] | None) -> Any:
         return serial.from_dict(FitResult, record.result, "the result of a fit")
     attacked = serial.from_dict(AttackOutcome, record.result, "the result of an attack")
     allowed = record.job.extra.get("threat", {}).get("queries")
+    if attacked.queries is None and record.job.extra.get("knowledge") == "query":
+        raise DataError("its attack asks its victim, but it does not say how often")
     if attacked.queries is not None and record.job.extra.get("knowledge") != "query":
         raise DataError(f"its attack asked {attacked.queries} times, but it is none that may ask")
     if attacked.queries is not None and (not isinstance(allowed, int) or attacked.queries > allowed):
