@@ -93,17 +93,18 @@ class NewProcess:
                 env=self._environment,
                 cwd=self._folder,
             )
-            weakref.finalize(self, _end, self._server)
+            weakref.finalize(self, end_process, self._server)
         return self._server
 
     def close(self) -> None:
         """End the server; the next question starts another."""
         if self._server is not None:
-            _end(self._server)
+            end_process(self._server)
             self._server = None
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
+def end_process(server: subprocess.Popen[bytes]) -> None:
+    """End a process that was started with pipes, and close them."""
     server.kill()
     server.wait()
     for stream in (server.stdin, server.stdout):

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from grb.errors import DataError
+from grb.evaluator.new_process import end_process
 from grb.evaluator.seal import Seal
 from grb.graph import CSR, Adjacency, Graph, Pattern, dense
 from grb.model.base import EvaluationView, predict
@@ -57,7 +58,7 @@ class VictimProcess(nn.Module):
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        weakref.finalize(self, _end, self._server)
+        weakref.finalize(self, end_process, self._server)
         begin = {"weights": str(Path(weights).resolve()), "trusted": trusted, "limit": limit}
         begin |= {"threads": torch.get_num_threads(), "since": time.time_ns()}
         self._exchange(begin=np.array(json.dumps(begin)))
@@ -99,7 +100,7 @@ class VictimProcess(nn.Module):
     def end(self) -> None:
         """End the process, whatever it does."""
         if self._server.returncode is None:
-            _end(self._server)
+            end_process(self._server)
 
     def _exchange(self, **question: Any) -> dict[str, Any]:
         assert self._server.stdin is not None and self._server.stdout is not None
@@ -111,14 +112,6 @@ class VictimProcess(nn.Module):
         if "error" in answer:
             raise DataError(f"the victim's process refused: {str(answer['error'])[:_REASON]}")
         return answer
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    server.kill()
-    server.wait()
-    for stream in (server.stdin, server.stdout):
-        if stream is not None:
-            stream.close()
 
 
 def _write(stream: IO[bytes], arrays: dict[str, Any]) -> None:

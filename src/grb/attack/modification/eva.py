@@ -11,7 +11,7 @@ from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.local import FlipEvaluator, note_cost
 from grb.attack.modification.pairs import contains, first_places
-from grb.attack.modification.queried import search_evaluator, still_right
+from grb.attack.modification.queried import has_too_few, search_evaluator, still_right
 from grb.attack.modification.selectors import accept
 from grb.attack.setting_checks import at_least, fractions
 from grb.graph import GraphEdit
@@ -65,10 +65,7 @@ class EvA(Limits):
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Evolve lists of flips and return the best."""
         state = SearchState.of(context)
-        if state.left <= 0 or state.space.count == 0:
-            return state.edit
-        if context.oracle is not None and context.oracle.left < 2:
-            context.note("{queries} queries are too few for a search", queries=context.oracle.left)
+        if state.left <= 0 or state.space.count == 0 or has_too_few(context):
             return state.edit
         search = _Evolution(self, context, state, generator)
         edit = finished(context, search())

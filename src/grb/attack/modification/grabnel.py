@@ -12,7 +12,7 @@ from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.local import FlipEvaluator, note_cost
 from grb.attack.modification.pairs import first_places, without
-from grb.attack.modification.queried import search_evaluator
+from grb.attack.modification.queried import has_too_few, search_evaluator
 from grb.attack.modification.random_search import drawn_flips
 from grb.attack.modification.selectors import accept
 from grb.attack.modification.sparse_regression import SparseRegression, expected_improvement
@@ -74,10 +74,7 @@ class GRABNEL(Limits):
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Flip, stage by stage, what the surrogate expects most of."""
         state = SearchState.of(context)
-        if state.left <= 0 or state.space.count == 0:
-            return state.edit
-        if context.oracle is not None and context.oracle.left < 2:
-            context.note("{queries} queries are too few for a search", queries=context.oracle.left)
+        if state.left <= 0 or state.space.count == 0 or has_too_few(context):
             return state.edit
         evaluator = search_evaluator(context)
         queries = self.steps if context.oracle is None else context.oracle.left

@@ -14,6 +14,14 @@ from grb.errors import DataError
 from grb.graph import GraphEdit
 
 
+def has_too_few(context: AttackContext) -> bool:
+    """Whether there is an oracle that answers less than twice, which no search learns from; leaves a remark if so."""
+    few = context.oracle is not None and context.oracle.left < 2
+    if few and context.oracle is not None:
+        context.note("{queries} queries are too few for a search", queries=context.oracle.left)
+    return few
+
+
 def search_evaluator(context: AttackContext) -> FlipEvaluator:
     """What alternatives do to the targets, counted in lost targets first: from the oracle if there is one, else the model."""
     if context.oracle is not None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from grb.attack.base import AttackContext
 from grb.attack.modification.base import Limits, SearchState, finished
 from grb.attack.modification.local import FlipEvaluator, note_cost
-from grb.attack.modification.queried import search_evaluator
+from grb.attack.modification.queried import has_too_few, search_evaluator
 from grb.attack.modification.selectors import accept
 from grb.attack.setting_checks import at_least, fractions, positive
 from grb.graph import CSR, Adjacency, GraphEdit, dense
@@ -69,10 +69,7 @@ class RLS2V(Limits):
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Play as often as the queries allow, and return the best end of a game."""
         state = SearchState.of(context)
-        if state.left <= 0 or state.space.count == 0:
-            return state.edit
-        if context.oracle is not None and context.oracle.left < 2:
-            context.note("{queries} queries are too few for a search", queries=context.oracle.left)
+        if state.left <= 0 or state.space.count == 0 or has_too_few(context):
             return state.edit
         evaluator = search_evaluator(context)
         player = _Player(self, context, state, evaluator, generator)
