@@ -208,7 +208,8 @@ class Worker:
             pool = [self._edit(key, dataset) for role, key in job.inputs.items() if role != "surrogate"]
             attack = replace(attack, pool=pool)
         aims = true_labels(job, dataset, attack)
-        context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims)
+        keys = int(job.inputs["surrogate"][:15], 16) if model is not None else 0  # those of its scores
+        context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims, keys=keys)
         done = run_attack(attack, context, seed=stream_seed(job))
         # counted once more against limits that were made after the attack had ended
         budget = threat_from_dict(job.extra["threat"]).check(dataset.graph, done.edit, view.targets)
