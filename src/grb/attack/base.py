@@ -28,6 +28,7 @@ from grb.graph.memory import peak_megabytes
 from grb.graph.validate import check_ids
 from grb.model.base import EvaluationView, check_features, observing, predict
 from grb.model.pooled import GraphLevel
+from grb.model.wrapped import Wrapper
 from grb.threat import Injection, Modification, Threat
 
 log = logging.getLogger(__name__)
@@ -133,6 +134,8 @@ class AttackContext:
         on_step: Called with every :class:`Step`, for progress and histories.
         on_note: Called with remarks that belong into the record.
         oracle: What an attack with ``knowledge="query"`` gets in place of the model; :func:`run_attack` makes it.
+        keys: Random seed of the keys by which the model is scored (:class:`~grb.model.base.EvaluationView`), so that a vote by
+            a hash is attacked with the hash that it is scored with.
     """
 
     view: View
@@ -144,6 +147,7 @@ class AttackContext:
     true_labels: Tensor | None = field(default=None, repr=False)
     on_trial: Callable[[Trial], None] = field(default=lambda trial: None, repr=False)
     oracle: QueryOracle | None = field(default=None, repr=False)
+    keys: int = 0
 
     @property
     def labels(self) -> Labels:
@@ -272,7 +276,10 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
         oracle,
     )
     # a defense that tells known nodes from others does so under attack as well
-    known = EvaluationView.of(torch.cat([context.view.train, context.view.val]), context.graph.n)
+    longest = context.graph.n
+    if isinstance(context.threat, Injection) and isinstance(context.model, Wrapper):
+        longest += context.threat.nodes  # injected nodes have the keys that they will be scored with
+    known = EvaluationView.of(torch.cat([context.view.train, context.view.val]), longest, context.keys)
     start, start_cpu = time.perf_counter(), time.process_time()
     with (
         observing(context.model, known) if context.model is not None else nullcontext(),
@@ -378,7 +385,9 @@ def _attack_graphs(attack: Attack, context: AttackContext, *, seed: int) -> Atta
         if limits.queries is not None:
             each, more = divmod(limits.queries, len(targets))
             limits = replace(limits, queries=each + (place < more))
-        one = AttackContext(view, limits, model, context.knowledge, context.on_step, true_labels=true)
+        one = AttackContext(
+            view, limits, model, context.knowledge, context.on_step, true_labels=true, keys=context.keys
+        )
         done[number] = run_attack(attack, one, seed=seeds[number])
     edit = batch_edits(graph, {number: result.edit for number, result in done.items()})
     return AttackResult(

@@ -66,7 +66,7 @@ class HashVote(Wrapper):
     """
 
     suffix = "hash-vote"
-    version = 1
+    version = 2
 
     def __init__(self, model: GraphModel, groups: int = 30, divide: Divide = "edges") -> None:
         super().__init__(model, groups=groups, divide=divide)

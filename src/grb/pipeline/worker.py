@@ -234,8 +234,11 @@ class Worker:
             pool = [self._edit(key, dataset) for role, key in job.inputs.items() if role != "surrogate"]
             attack = replace(attack, pool=pool)
         aims = true_labels(job, dataset, attack)
+        keys = int(job.inputs["surrogate"][:15], 16) if "surrogate" in job.inputs else 0  # those of its scores
         with self._attacked(job, limits) as model:
-            context = AttackContext(view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims)
+            context = AttackContext(
+                view, limits, model, job.extra["knowledge"], self.on_step, true_labels=aims, keys=keys
+            )
             done = run_attack(attack, context, seed=stream_seed(job))
         if isinstance(model, VictimProcess) and model.answered != done.queries:
             raise AttackError(
