@@ -169,7 +169,7 @@ class AdvTrainer(Trainer):
             )
         self.attack, self.adj_norm_func = attack, adj_norm_func
 
-    def train(  # type: ignore[override]
+    def train(
         self,
         model: nn.Module,
         n_epoch: int,
