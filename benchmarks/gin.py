@@ -136,7 +136,7 @@ def main() -> None:
         ("ours", "gin+at", {}, False),
         ("without dropout", "gin+at", {"dropout": 0.0}, False),
         ("training mode left at the first attack", "gin+at", {}, True),
-        ("the same over the whole range", "gin+at-full", {"epochs": 400}, True),
+        ("the same over the whole range", "gin+at-full", {"epochs": min(400, arguments.at_epochs)}, True),
     ):
         defense = build_defense(name, dataset.name, **{"epochs": arguments.at_epochs, **settings})
         assert isinstance(defense, AdversarialTraining)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -128,28 +129,31 @@ def attacked(models: dict[str, Any], dataset: Any, steps: int, seed: int, place:
     return found
 
 
-def cross(places: dict[str, Path], data: str, seeds: int) -> None:
-    """Mean accuracy in % of two-layer models of either package under edits of either, every edit on every model."""
-    dataset = Dataset(name="grb-cora", data_dir=data, mode="full", feat_norm="arctan", verbose=False)
-    names = [f"{home}/{seed}" for home in places for seed in range(seeds)]
+def cross(places: dict[str, Path], name: str, data: str) -> None:
+    """Accuracy in % of two-layer models of either package under edits of either, every edit on every model."""
+    dataset = Dataset(name=name, data_dir=data, mode="full", feat_norm="arctan", verbose=False)
     victims = {
-        name: utils.load_weights(
-            make("two_layers", dataset), places[name.split("/")[0]] / name.split("/")[1] / "two_layers.state.pt"
-        )
-        for name in names
+        home: [utils.load_weights(make("two_layers", dataset), path) for path in place.glob("*/two_layers.state.pt")]
+        for home, place in places.items()
     }
-    for attack in ("fgsm", "pgd", "speit", "tdgia"):
-        scores: dict[str, list[float]] = {}
-        for name in names:
-            home, seed = name.split("/")
-            adj = sp.load_npz(places[home] / seed / f"{attack}.adj.npz")
-            features = torch.load(places[home] / seed / f"{attack}.features.pt", weights_only=True)
-            whole = torch.cat([dataset.features, features.detach()])
-            for victim, model in victims.items():
-                label = f"edits from {home}, models from {victim.split('/')[0]}"
-                scores.setdefault(label, []).append(accuracy(model, dataset, whole, adj))
-        rounded = {label: round(100 * sum(found) / len(found), 2) for label, found in scores.items()}
-        print(json.dumps({"attack": attack, "pairs": seeds**2, **rounded}), flush=True)
+    for attack in ("clean", "fgsm", "pgd", "speit", "tdgia"):
+        for maker, place in places.items():
+            graphs = [(dataset.adj, dataset.features)]
+            if attack != "clean":
+                graphs = [read_edit(each.parent, attack, dataset) for each in place.glob(f"*/{attack}.features.pt")]
+            for home, models in victims.items():
+                found = [100 * accuracy(model, dataset, x, adj) for adj, x in graphs for model in models]
+                spread = statistics.stdev(found) if len(found) > 1 else 0.0
+                pairs = {"attack": attack, "edits from": maker, "models from": home, "pairs": len(found)}
+                print(
+                    json.dumps({**pairs, "mean": round(statistics.fmean(found), 2), "std": round(spread, 2)}),
+                    flush=True,
+                )
+
+
+def read_edit(place: Path, attack: str, dataset: Any) -> tuple[Any, torch.Tensor]:
+    features = torch.load(place / f"{attack}.features.pt", weights_only=True).detach()
+    return sp.load_npz(place / f"{attack}.adj.npz"), torch.cat([dataset.features, features])
 
 
 def main() -> None:
@@ -165,7 +169,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     if given.cross:
-        cross(dict(zip(("there", "here"), given.cross, strict=True)), given.data, given.seeds)
+        cross(dict(zip(("there", "here"), given.cross, strict=True)), given.dataset, given.data)
         return
     for seed in range(given.seeds):
         utils.fix_seed(seed)

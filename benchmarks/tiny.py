@@ -110,6 +110,7 @@ def shrink() -> None:
     grb.run_attack = few_steps(grb.run_attack)
     pool.read_pool = lambda folder, name: attacked(load("synth-tiny"))
     home = Path(tempfile.mkdtemp(prefix="grb-tiny-"))
+    os.environ["GRB_HOME"] = str(home / "home")  # tiny models must not be taken for true ones later
     kept = results.Results.__init__
     results.Results.__init__ = lambda self, path, key: kept(self, home / Path(path).name, key)
 
