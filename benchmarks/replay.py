@@ -14,12 +14,15 @@ from functools import partial
 from pathlib import Path
 
 from common import options, row, started
+from torch import Tensor
 
 from grb.attack import AttackContext, run_attack
 from grb.attack.modification import Metattack, Nettack
+from grb.attack.modification.nettack import fit_linear
 from grb.attack.targets import with_targets
 from grb.dataset.pool import AttackedGraph, Pool, read_pool
 from grb.evaluator.replay import literature_defense, replay
+from grb.graph import dense, normalise
 from grb.threat import Modification
 
 RATES = {"nettack": (1.0, 3.0, 5.0), "meta": (0.05, 0.1, 0.15, 0.2, 0.25)}
@@ -34,6 +37,7 @@ def main() -> None:
     parser.add_argument("--rates", help="such as 0.05,0.2")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--refresh", type=int, default=8, help="flips of Metattack between two trainings")
+    parser.add_argument("--parts", action="store_true", help="the targets that Nettack's surrogate misclassifies, too")
     arguments = started(parser)
     rates = RATES[arguments.attack] if arguments.rates is None else tuple(map(float, arguments.rates.split(",")))
     for name in arguments.names:
@@ -43,7 +47,8 @@ def main() -> None:
         seconds: dict[str, float] = {}
         graphs = [] if arguments.only == "ours" else list(theirs)
         if arguments.only != "theirs":
-            make = ours_nettack if arguments.attack == "nettack" else partial(ours_meta, refresh=arguments.refresh)
+            nettack = partial(ours_nettack, parts=arguments.parts)
+            make = nettack if arguments.attack == "nettack" else partial(ours_meta, refresh=arguments.refresh)
             graphs += [own for graph in theirs for own in make(pool, graph, defense, seconds)]
         for found in replay(Pool(pool.dataset, tuple(graphs)), defense, seeds=range(arguments.seeds)):
             hit = found.target_accuracy
@@ -59,7 +64,9 @@ def main() -> None:
             )
 
 
-def ours_nettack(pool: Pool, theirs: AttackedGraph, defense: object, seconds: dict[str, float]) -> list[AttackedGraph]:
+def ours_nettack(
+    pool: Pool, theirs: AttackedGraph, defense: object, seconds: dict[str, float], *, parts: bool = False
+) -> list[AttackedGraph]:
     assert theirs.targets is not None and theirs.rate is not None
     flips = int(theirs.rate)
     view = with_targets(pool.dataset.attacker_view("full"), theirs.targets)
@@ -75,7 +82,19 @@ def ours_nettack(pool: Pool, theirs: AttackedGraph, defense: object, seconds: di
         name = f"ours-{labels}-{flips}"
         seconds[name] = result.cpu_seconds
         found.append(AttackedGraph(name, result.edit, "nettack", theirs.rate, theirs.targets))
+        if parts and labels == "predicted":
+            wrong = _misclassified(context, true)
+            for part, chosen in (("wrong", wrong), ("right", ~wrong)):
+                own = theirs.targets[chosen]
+                found.append(AttackedGraph(f"{name}-surrogate-{part}", result.edit, "nettack", theirs.rate, own))
     return found
+
+
+def _misclassified(context: AttackContext, true: Tensor) -> Tensor:
+    """Which targets Nettack's surrogate gives another label than their own, [t]."""
+    op, weight = normalise.gcn(context.graph.adj), fit_linear(context)
+    rows = (op @ (op @ dense(context.graph.x)))[context.targets]
+    return (rows @ weight).argmax(1) != true
 
 
 def ours_meta(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from torch import Tensor
 from attack.contexts import graph_of, random_graph, victim
 from grb.attack import AttackContext, run_attack
 from grb.attack.modification.local import flipped
-from grb.attack.modification.nettack import Nettack, expected_margin, fit_linear
+from grb.attack.modification.nettack import Nettack, fit_linear
 from grb.attack.modification.two_hop import TwoHop
 from grb.attack.modification.unnoticeable import CoOccurrence, DegreeTest, power_law_likelihood
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern
-from grb.model.torch import GCN
 from grb.threat import Modification
 
 
@@ -167,23 +165,8 @@ def test_the_first_flip_is_the_best_of_all_that_pass(seed: int, features: bool) 
             x = graph.x.clone()
             x[0, word] = 1 - x[0, word]
             found["word", word] = margin_of(Graph(graph.adj, x), weight, 0, label)
-    edit = run_attack(Nettack(features=features, doubt=False), context, seed=0).edit
+    edit = run_attack(Nettack(features=features), context, seed=0).edit
     assert margin_of(graph.apply(edit), weight, 0, label) == pytest.approx(min(found.values()), abs=1e-9)
-
-
-def test_a_target_of_two_likely_labels_is_pushed_towards_a_third() -> None:
-    logits = torch.tensor([[0.0, 3.0, 0.0], [0.0, 0.0, 2.0]]).double()  # what two flips would make of it
-    sure, torn = torch.tensor([1.0, 0, 0]).double(), torch.tensor([0.5, 0.5, 0]).double()
-    assert expected_margin(logits, sure).argmin() == 0 and expected_margin(logits, torn).argmin() == 1
-    assert expected_margin(logits, torn).tolist() == [0.5 * -3 + 0.5 * 3, -2.0]
-
-
-def test_doubt_changes_nothing_where_the_label_is_known() -> None:
-    context = binary_context(3, Modification(per_target=2))
-    model = GCN(6, 3, hidden_features=[4], generator=torch.Generator().manual_seed(0))
-    true = replace(context, model=model, knowledge="white-box", true_labels=torch.zeros(2, dtype=torch.int64))
-    edits = [run_attack(Nettack(doubt=doubt), true, seed=0).edit for doubt in (False, True)]
-    assert torch.equal(edits[0].add, edits[1].add) and torch.equal(edits[0].drop, edits[1].drop)
 
 
 def spent(edit: GraphEdit, graph: Graph) -> int:

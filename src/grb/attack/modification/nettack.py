@@ -44,15 +44,12 @@ class Nettack(Limits):
         imitate: Fit the surrogate to what the model says of all nodes instead, as is done where no training labels are visible.
         degree_test: ``target``: degrees are compared with the clean ones after the flips for one target, as if it were the only
             one; ``joint``: after all flips so far; ``off``.
-        doubt: Where labels are predicted, lower the margins of all classes, each weighted with the probability that it is the
-            label (:func:`expected_margin`); otherwise that of the predicted one alone, which pushes a target that is
-            misclassified already towards its true class.
 
     References:
         Zügner, Akbarnejad and Günnemann, *Adversarial Attacks on Neural Networks for Graph Data*, KDD 2018. Theirs attacks one
         target alone, knows its true label, and compares words by first-order changes with the strongest other class held fixed;
-        here the label is what the surrogate or the model says, with its probability, and both kinds of margins are exact. A
-        flip that would raise the margin is not made here.
+        here the label is what the surrogate or the model says, and both kinds of margins are exact. A flip that would raise the
+        margin is not made here.
     """
 
     flips: PerTarget = (1.0, 2)
@@ -62,8 +59,7 @@ class Nettack(Limits):
     features: bool = True
     imitate: bool = False
     degree_test: str = "target"
-    doubt: bool = True
-    version = 2
+    version = 1
     needs_model = False
 
     def __post_init__(self) -> None:
@@ -159,15 +155,12 @@ class _Attack:
         model = context.model
         said = logits if model is None else predict(model, context.graph)[targets]
         labels = context.aimed_labels(said)
-        beliefs = functional.one_hot(labels, logits.shape[1]).double()
-        if self.attack.doubt and context.labels == "predicted":
-            beliefs = torch.softmax(said.double(), dim=1)
-        margins = torch.cat([expected_margin(row.unsqueeze(0), own) for row, own in zip(logits, beliefs, strict=True)])
+        margins = -margin(logits, labels)
         limits = target_limits(self.attack.flips, context.graph, targets)
         if context.modification.per_target is not None:
             limits = limits.minimum(target_limits(context.modification.per_target, context.graph, targets))
         for at in margins.argsort(stable=True).tolist():
-            margins[at] = self._target(int(targets[at]), beliefs[at], float(margins[at]), int(limits[at]))
+            margins[at] = self._target(int(targets[at]), int(labels[at]), float(margins[at]), int(limits[at]))
             context.report(-float(margins.mean()), float((margins > 0).double().mean()))
         edit = finished(context, self.state.flip(torch.tensor(self.pairs, dtype=torch.int64).view(-1, 2).T))
         if not self.rows:
@@ -175,14 +168,14 @@ class _Attack:
         rows = torch.stack([self.rows[node] for node in sorted(self.rows)])
         return replace(edit, set_ids=torch.tensor(sorted(self.rows)), set_x=rows)
 
-    def _target(self, node: int, belief: Tensor, now: float, limit: int) -> float:
+    def _target(self, node: int, label: int, now: float, limit: int) -> float:
         """Spend a target's budget; the margin afterwards."""
         if self.attack.degree_test == "target":
             self.degrees.reset()
-        around = [node] if self.attack.direct else self._influencers(node, belief)
+        around = [node] if self.attack.direct else self._influencers(node, label)
         for _ in range(limit):
             found = [
-                flip for flip in (self._best_pair(node, belief, around), self._best_word(node, belief, around)) if flip
+                flip for flip in (self._best_pair(node, label, around), self._best_word(node, label, around)) if flip
             ]
             best = min(found, key=lambda flip: flip.margin, default=None)
             if best is None or not best.margin < now:
@@ -212,13 +205,13 @@ class _Attack:
         clean = x[node] if isinstance(x, Tensor) else x.rows(torch.tensor([node])).dense()[0]
         return self.rows.get(node, clean)
 
-    def _best_pair(self, node: int, belief: Tensor, around: list[int]) -> _Flip | None:
+    def _best_pair(self, node: int, label: int, around: list[int]) -> _Flip | None:
         if not self.attack.structure or self.left <= 0:
             return None
         best = None
         for one in around:
             logits = self.linear.after_direct(node) if one == node else self.linear.after_indirect(node, one)
-            margins = expected_margin(logits, belief).masked_fill(~self._open(node, one), torch.inf)
+            margins = _margins(logits, label).masked_fill(~self._open(node, one), torch.inf)
             other = int(margins.argmin())
             value = float(margins[other])
             if value < torch.inf and (best is None or value < best.margin):
@@ -244,7 +237,7 @@ class _Attack:
             allowed &= self.degrees.passes(degrees[one].expand(linear.n), degrees, sign)
         return allowed
 
-    def _best_word(self, node: int, belief: Tensor, around: list[int]) -> _Flip | None:
+    def _best_word(self, node: int, label: int, around: list[int]) -> _Flip | None:
         if self.links is None:
             return None
         weights, logits = self.linear.weights(node), self.linear.logits(node)
@@ -255,7 +248,7 @@ class _Attack:
             now, clean = self._row(one) > 0, torch.zeros(self.weight.shape[0], dtype=torch.bool)
             clean[self.links.words[one].indices] = True
             sign = torch.where(now, -1.0, 1.0).double().unsqueeze(1)
-            margins = expected_margin(logits + weights[one] * sign * self.weight, belief)
+            margins = _margins(logits + weights[one] * sign * self.weight, label)
             # a word of the clean node may go, one that goes with them may come, and none is flipped back
             allowed = (now == clean) & (clean | self.links.allowed(one))
             margins = margins.masked_fill(~allowed, torch.inf)
@@ -264,8 +257,8 @@ class _Attack:
                 best = _Flip(float(margins[word]), one, word, is_word=True)
         return best
 
-    def _influencers(self, node: int, belief: Tensor) -> list[int]:
-        margins = expected_margin(self.linear.after_direct(node), belief)
+    def _influencers(self, node: int, label: int) -> list[int]:
+        margins = _margins(self.linear.after_direct(node), label)
         near = torch.zeros(self.linear.n, dtype=torch.bool)
         near[self.linear.neighbours(node)] = True
         barred = self.is_target.clone()
@@ -276,18 +269,5 @@ class _Attack:
         return found
 
 
-def expected_margin(logits: Tensor, belief: Tensor) -> Tensor:
-    r"""Margins of every class, weighted with how likely it is to be the label, [p].
-
-    .. math:: \sum_y b_y \bigl( z_y - \max_{c \ne y} z_c \bigr)
-
-    Args:
-        logits: Logits of alternatives, [p, classes].
-        belief: Probability of every class, [classes].
-
-    >>> expected_margin(torch.tensor([[3.0, 1.0, 0.0]]), torch.tensor([0.5, 0.5, 0.0]))
-    tensor([0.])
-    """
-    classes = belief.nonzero().flatten()
-    each = [-margin(logits, torch.full((len(logits),), label)) * belief[label] for label in classes.tolist()]
-    return torch.stack(each).sum(0)
+def _margins(logits: Tensor, label: int) -> Tensor:
+    return -margin(logits, torch.full((len(logits),), label))
