@@ -43,6 +43,8 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=3_000_000)
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--store", help="Directory of the steps: a run that was interrupted goes on there.")
+    parser.add_argument("--scenario", default="injection,modification", help="One of them for a shorter run.")
+    parser.add_argument("--no-corruptions", action="store_true", help="Leave the corruptions out.")
     chosen = parser.parse_args()
     start, cpu = time.perf_counter(), time.process_time()
     dataset = fraud_graph(chosen.nodes, chosen.edges)
@@ -58,6 +60,8 @@ def main() -> None:
         effort="quick",
         surrogates=(),
         budgets={"injection": [10, 30, 100, 300, 1000], "modification": [30, 100, 300, 1000, 3000]},
+        scenarios=chosen.scenario.split(","),
+        corrupt=not chosen.no_corruptions,
         store=chosen.store,
         on_progress=lambda line: print(f"# {time.process_time() - cpu:.0f} s, {_peak():.0f} MB: {line}", flush=True),
     )
