@@ -45,6 +45,8 @@ def main() -> None:
     parser.add_argument("--store", help="Directory of the steps: a run that was interrupted goes on there.")
     parser.add_argument("--accounts", type=int, nargs="*", default=[10, 30, 100, 300, 1000], help="injected")
     parser.add_argument("--changes", type=int, nargs="*", default=[30, 100, 300, 1000, 3000], help="of edges")
+    parser.add_argument("--scenario", default="injection,modification", help="One of them for a shorter run.")
+    parser.add_argument("--no-corruptions", action="store_true", help="Leave the corruptions out.")
     chosen = parser.parse_args()
     start, cpu = time.perf_counter(), time.process_time()
     dataset = fraud_graph(chosen.nodes, chosen.edges)
@@ -60,6 +62,8 @@ def main() -> None:
         effort="quick",
         surrogates=(),
         budgets={"injection": chosen.accounts, "modification": chosen.changes},
+        scenarios=chosen.scenario.split(","),
+        corrupt=not chosen.no_corruptions,
         store=chosen.store,
         on_progress=lambda line: print(f"# {time.process_time() - cpu:.0f} s, {_peak():.0f} MB: {line}", flush=True),
     )

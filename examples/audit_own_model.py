@@ -49,6 +49,7 @@ from_csv = grb.Dataset.from_csv(folder, name="my-graph")
 print("from CSV:", from_csv, "GAT:", round(grb.evaluate(grb.wrap(gat), from_csv)["full"], 2))
 
 options = {"effort": "quick", "scenarios": ["injection"], "corrupt": False, "surrogates": ()}
+options["budgets"] = {"injection": [1, 3]}
 for name, module in (("GAT", gat), ("OfData", of_data)):
     report = grb.audit(module, dataset, name=name, **options)
     report.save(folder / f"{name}.html")
@@ -65,7 +66,7 @@ sizes = {"features": data.num_features, "classes": classes}
 on = grb.load_dataset("synth-tiny")
 weights = grb.export_model(gat, folder / "gat.safetensors", on, module="my_nets:GAT", params=sizes)
 recipe = parse_recipe(
-    "dataset: synth-tiny\nattacks: [rnd, fgsm]\nmodes: [full]\nrepeats: 1\niterations: 10\ntraining: {epochs: 30}\n"
+    "dataset: synth-tiny\nattacks: [rnd, fgsm]\nmodes: [full]\nrepeats: 1\niterations: 5\ntraining: {epochs: 20}\n"
     f"defenses: [gcn+ln, {{module: 'my_nets:GAT', weights: '{weights}'}}]\n",
     name="mine",
 )

@@ -198,7 +198,7 @@ def test_recipes_take_weights_that_were_trained_outside(dataset: Dataset, export
     with store.checked(fits[0], "weights") as path:
         kept, given = load_file(path), load_file(exported)
     assert all(torch.equal(given[name], value) for name, value in kept.items())
-    assert any("nets_for_boards:make" in name for name in build_board(study, store)[0].defenses)
+    assert "nets_for_boards:make(weights=my-gat.safetensors)" in build_board(study, store)[0].defenses
     assert run(plan_study(made), store, limits=Limits(workers=0)).done == 0
     with pytest.raises(IntegrityError, match="names code"):
         admit(fits[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, get_args
 
 import torch
@@ -167,9 +168,11 @@ class Planner:
             )
         if edit is not None:
             raise DataError(f"defense '{spec.name}' has weights, but under poisoning victims are trained; leave it out")
-        with snapshot(str(spec.params[WEIGHTS])) as taken:
-            extra = {**self.training, "sha256": taken.sha256}
-        return Job("fit", spec, self.data, seed=seed, extra=extra, title=spec.label, **self.common)
+        path = Path(str(spec.params[WEIGHTS]))
+        with snapshot(path) as taken:
+            extra = {**self.training, "sha256": taken.sha256, "path": str(path)}
+        shown = replace(spec, params={WEIGHTS: path.name})  # where it lies is nobody's business on a board
+        return Job("fit", shown, self.data, seed=seed, extra=extra, title=shown.label, **self.common)
 
     def method(self, kind: str, spec: Spec) -> tuple[Spec, Any, int]:
         """A spec with the recipe's changes, what it builds as JSON values, and its version; made once per spec."""

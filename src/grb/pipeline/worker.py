@@ -193,9 +193,9 @@ class Worker:
         name = ModelName.parse(job.spec.name).base
         if not is_import_path(name):  # no plan has it: a file is read because its code is trusted
             raise DataError(f"'{name}' has weights of a file, which are for package.module:function alone")
-        with snapshot(str(job.spec.params["weights"])) as taken:
+        with snapshot(str(job.extra["path"])) as taken:
             if taken.sha256 != job.extra["sha256"]:
-                raise IntegrityError(f"{job.spec.params['weights']} has changed since it was planned; plan again")
+                raise IntegrityError(f"{job.extra['path']} has changed since it was planned; plan again")
             model, spec = load_model_with_spec(taken.path, trusted=name)
             check_logits(taken.path, model, dataset)
         meta: dict[str, Any] = {"dataset": dataset.name, "fingerprint": job.data.fingerprint, "seed": job.seed}
