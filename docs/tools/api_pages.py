@@ -33,6 +33,7 @@ PACKAGES = (
     "graph",
     "catalogue",
     "names",
+    "references",
     "entries",
     "serial",
     "atomic",
