@@ -18,6 +18,7 @@ from docs.tools import api_pages, cli_pages, docstrings, readme
 from grb.auditing import report
 from grb.evaluator import board, certified, measurement
 from grb.graph import edit
+from grb.leaderboard import changes
 from grb.pipeline import job, record, study
 from grb.pipeline.recipe import Recipe
 from grb.trainer import checkpoint
@@ -141,6 +142,7 @@ FORMATS = {
     "certificate": certified,
     "study": study,
     "boards": board,
+    "history": changes,
     "report": report,
 }
 # of caches, which nobody else reads

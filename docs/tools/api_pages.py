@@ -34,6 +34,7 @@ PACKAGES = (
     "graph",
     "catalogue",
     "names",
+    "references",
     "entries",
     "serial",
     "atomic",

@@ -149,14 +149,12 @@ def _draw_panel(axes: Axes, places: Array, panel: Panel) -> None:
         LineCollection(list(places[panel.edges]), colors=style.GREY, linewidths=0.15 if many else 0.6, zorder=1)
     )
     values = panel.values
+    look: dict[str, Any] = {"s": 14, "zorder": 2, "edgecolors": "white", "linewidths": 0.3}
     if panel.fragments:
-        colours: Any = [style.COLOURS[int(value) % len(style.COLOURS)] for value in values]
-        axes.scatter(*places.T, c=colours, s=14, zorder=2, edgecolors="white", linewidths=0.3)
+        look["c"] = [style.COLOURS[int(value) % len(style.COLOURS)] for value in values]
     else:
         reach = float(np.abs(values).max()) or 1.0
-        axes.scatter(
-            *places.T, c=values, cmap="cividis", vmin=min(0.0, float(values.min())), vmax=reach, s=14, zorder=2,
-            edgecolors="white", linewidths=0.3,
-        )  # fmt: skip
+        look |= {"c": values, "cmap": "cividis", "vmin": min(0.0, float(values.min())), "vmax": reach}
+    axes.scatter(places[:, 0], places[:, 1], **look)
     axes.margins(0.08)
     axes.set_title(panel.title if not panel.changes else f"{panel.title} ({panel.changes})", fontsize=7)
