@@ -76,6 +76,11 @@ def test_a_perturbation_cannot_bring_back_what_is_asked_about() -> None:
         fit_links(split, chosen, seed=0, perturb=FullyConn())
 
 
+def test_neighbours_are_not_silently_left_out() -> None:
+    with pytest.raises(DataError, match="leave out neighbours"):
+        fit_links(split_links(communities(), 0), profiler("gcn", collection=False, neighbours=3), seed=0)
+
+
 def test_what_has_no_links_to_predict_is_refused() -> None:
     with pytest.raises(DataError, match="needs a single graph"):
         split_links(random_collection(graphs=4, seed=0, classes=2), 0)

@@ -216,6 +216,8 @@ def fit_link_model(
     on_evaluation: Callable[[Point], None] = lambda point: None,
 ) -> tuple[LinkGNN, Profiled]:
     """Train as :func:`fit_links` does, and return the model with the weights of its best epoch too."""
+    if chosen.neighbours is not None:
+        raise DataError("link prediction computes on the whole graph; leave out neighbours")
     begin = time.perf_counter()
     generator = torch.Generator().manual_seed(seed)
     graph = without_pairs(perturb(split.message), torch.cat([split.train, split.scored], dim=1))
