@@ -10,6 +10,7 @@ import torch
 
 from grb.errors import DataError
 from grb.graph import Graph
+from grb.graph.sparse import dense
 from grb.taxonomy import FEATURES, PAPER_ORDER
 from grb.visualise import style
 
@@ -104,7 +105,7 @@ def _telling(graph: Graph) -> int:
 def _dense(graph: Graph) -> Array:
     if graph.x is None:
         raise DataError("the graph has no features to show")
-    return np.asarray((graph.x.to_dense() if graph.x.layout != torch.strided else graph.x).double().numpy())
+    return np.asarray(dense(graph.x).double().numpy())
 
 
 def _values(graph: Graph, feature: int) -> Array:
