@@ -24,10 +24,10 @@ from grb.model.torch import GCN
 FEATURES, CLASSES = 3, 4
 SMALL: dict[str, Any] = {"hidden_features": [3, 3], "dropout": 0.5}
 # the weights of GNNGuard, RUNG and ElasticGNN depend on earlier layers, the low-rank graph of GCN-SVD is no sum over edges,
-# PageRank joins nodes far apart, and what a preprocess part leaves of the edges depends on the features
+# PageRank and transformers join nodes far apart, and what a preprocess part leaves of the edges depends on the features
 UNSTAGED = (
     *("gcnguard", "gatguard", "egnnguard", "gcn-svd", "gcn-jaccard", "gcn-cosine", "gcn-transform"),
-    *("rung", "elasticgnn", "softmedian-gdc"),
+    *("rung", "elasticgnn", "softmedian-gdc", "sgformer", "gps"),
 )
 STAGED = [name for name in entries("model") if name not in UNSTAGED]
 MODELS: list[tuple[str, dict[str, Any]]] = [

@@ -157,7 +157,7 @@ def test_no_model_reaches_further_than_its_certificates_say(name):
     try:
         far, hops = reach_of(model), messages_of(model)
     except NotCertifiable as error:
-        assert "stages" in str(error) or "low-rank" in str(error)
+        assert any(reason in str(error) for reason in ("stages", "low-rank", "attention over all nodes"))
         return
     n = 16
     adj, _ = adjacency_from_edges(torch.stack([torch.arange(n - 1), torch.arange(1, n)]), n)

@@ -126,7 +126,7 @@ def test_broken_integrity_exits_with_3(grb, monkeypatch):
     def refuse(*args, **options):
         raise IntegrityError("object abc is not what its record says")
 
-    monkeypatch.setattr("grb.api.check_device", refuse)
+    monkeypatch.setattr("grb.trainer.trainer.check_device", refuse)
     done = grb("train", "gcn", "--dataset", "synth-tiny")
     assert done.exit_code == 3
     assert done.stderr.splitlines()[-1] == "error: object abc is not what its record says"

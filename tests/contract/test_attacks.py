@@ -38,7 +38,7 @@ ANYWHERE = ("afgsm",)
 WITHOUT_DRAWS = ("afgsm",)
 DISTIL: dict[str, Any] = {"asks": 2, "tries": 1, "attack_steps": 2, "attack_name": "fgsm"}
 # number of steps is not that of the constructor: what a surrogate costs, or proposals that queries are left for
-OWN_STEPS = ("distil", "afgsm", "agia", "seqgia", "metagia")
+OWN_STEPS = ("distil", "injection-random-search", "afgsm", "agia", "seqgia", "metagia")
 COMPOSED: list[dict[str, Any]] = [
     {"edges": "tdgia", "start": "everywhere", "loss": "smooth", "optimiser": "sine", "fraction": 0.5},
     {"edges": "uniform", "start": "corners", "loss": "prob-margin", "optimiser": "apgd"},

@@ -233,7 +233,7 @@ def test_a_directory_without_a_split_and_with_directed_edges(tmp_path) -> None:
 
 
 def test_paths_that_are_nothing(tmp_path) -> None:
-    with pytest.raises(DataError, match="does not exist; a folder with edges.csv or adj.npz"):
+    with pytest.raises(DataError, match="does not exist; a folder with edges.csv, edges.parquet or adj.npz"):
         read_raw(tmp_path / "none")
     with pytest.raises(DataError, match="neither edges.csv nor adj.npz"):
         load_dataset(str(tmp_path))

@@ -244,7 +244,7 @@ def test_a_site_has_an_index_and_a_page_per_board(tmp_path):
     names = sorted(path.name for path in paths)
     assert names == sorted(
         ["boards.csv", "boards.json", "evil-injection.html", "index.html", "made-up-injection--2.html"]
-        + ["made-up-injection.html"]
+        + ["made-up-injection.html", "changes.json", "feed.atom", "feed.json"]
     )
     assert all(path.parent == tmp_path / "site" for path in paths)
     index = Reader((tmp_path / "site" / "index.html").read_text("utf-8"))
@@ -263,7 +263,7 @@ def test_the_index_says_what_to_know_before_reading_on():
     text = build_index([Board.from_dict(plain)], ["a.html"], title=HOSTILE[1])
     assert "incomplete: 3 of 7 measurements" in text and "synthetic data" in text and "1 warning" in text
     assert "<script" not in text and "<img" not in text
-    assert "gcn+ln keeps" in text and "grb submit FILE --check" in text
+    assert "gcn+ln keeps" in text and "grb submit mine.npz --check" in text
     weighted = 100 * board.by_defense["full"]["gcn+ln"]["weighted"].mean
     assert f"weighted {weighted:.1f} %" in text
 

@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 from grb.catalogue import is_third_party
 from grb.errors import DataError
-from grb.evaluator.measurement import SUBMISSION
 from grb.pipeline.spec import Spec, digest, jsonable
 
+# name of the spec of a job that nobody computed: its artefact was submitted
+SUBMISSION = "submission"
 Kind = Literal["fit", "attack", "score", "certify", "profile", "study"]
 KINDS: tuple[str, ...] = get_args(Kind)
 FORMAT = 1

@@ -11,13 +11,12 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from grb.errors import DataError, IntegrityError
+from grb.pipeline.job import SUBMISSION as SUBMISSION
 from grb.pipeline.job import Job
 from grb.pipeline.json_memory import FREE_MEMORY, check_memory
 from grb.pipeline.spec import canonical_json, canonical_parts, digest
 
 FORMAT = 2
-# name of the spec of a job that nobody computed: its artefact was submitted
-SUBMISSION = "submission"
 # the same for a model whose file a user named
 FILE = "file"
 NOT_COMPUTED = (SUBMISSION, FILE)
