@@ -140,7 +140,7 @@ def few_steps(run_attack: Callable[..., Any]) -> Callable[..., Any]:
     def call(attack: Any, *args: Any, **options: Any) -> Any:
         if is_dataclass(attack) and hasattr(attack, "steps"):
             attack = replace(attack, steps=2)
-        elif attack in ("fgsm", "pgd", "speit", "tdgia", "pr-bcd", "gr-bcd", "pgd-topology", "auto"):
+        elif attack in ("fgsm", "pgd", "speit", "tdgia", "pr-bcd", "gr-bcd", "pgd-topology"):
             options = {"iterations": 2, **options}
         return run_attack(attack, *args, **options)
 

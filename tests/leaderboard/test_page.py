@@ -249,7 +249,7 @@ def test_a_site_has_an_index_and_a_page_per_board(tmp_path):
     assert all(path.parent == tmp_path / "site" for path in paths)
     index = Reader((tmp_path / "site" / "index.html").read_text("utf-8"))
     links = [attrs["href"] for tag, attrs in index.tags if tag == "a"]
-    assert [link for link in links if link.endswith(".html")] == file_names(boards)
+    assert list(dict.fromkeys(link for link in links if link.endswith(".html"))) == file_names(boards)
     assert "script" not in index.inner
     assert all((tmp_path / "site" / link).exists() for link in links)
     one = (tmp_path / "site" / "evil-injection.html").read_text("utf-8")
