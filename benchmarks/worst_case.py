@@ -31,6 +31,7 @@ import grb
 from grb import visualise
 from grb.attack.auto.ensemble import GraphAutoAttack
 from grb.dataset.registry import home
+from grb.errors import DataError
 from grb.pipeline import Record, Store
 from grb.trainer.checkpoint import load_model, save_model
 
@@ -56,7 +57,19 @@ TRAINING: dict[str, dict[str, int]] = {
     "gat+at": {"patience": 60, "epochs": 130},
 }
 VICTIMS = (*TABLE, *OTHERS)
-SINGLE = ("pgd", "rnd", "fgsm", "speit", "tdgia", "composed-injection", "injection-random-search")
+SINGLE = (
+    "pgd",
+    "rnd",
+    "fgsm",
+    "speit",
+    "tdgia",
+    "composed-injection",
+    "injection-random-search",
+    "afgsm",
+    "agia",
+    "seqgia",
+    "metagia",
+)
 ENSEMBLES = ("auto", "auto-true")
 FILE = Path(__file__).parent.parent / "docs" / "results" / "worst-case.jsonl"
 
@@ -104,7 +117,11 @@ def run(results: Results, dataset: grb.Dataset, victim: str, seed: int, attacks:
                 edit = grb.run_attack("auto", model, dataset, seed=seed).edit
             found = grb.run_attack(GraphAutoAttack(pool=[edit]), model, dataset, seed=seed, labels="true")
         else:
-            found = grb.run_attack(name, model, dataset, seed=seed)
+            try:
+                found = grb.run_attack(name, model, dataset, seed=seed)
+            except DataError as error:  # for instance no gradients for edges
+                results.add(**cell, left=None, error=str(error))
+                continue
         edit = found.edit if name == "auto" else edit
         trials = [trial.to_dict() for trial in found.trials]
         results.add(
@@ -181,8 +198,8 @@ def table(results: Results) -> str:
                 continue
             left = {name: row["left"] for name, row in rows.items()}
             limit = TABLE.get(victim, 100.0) + 1 if not seed else 100.0
-            above = left["auto"] > min(limit, *(value for name, value in left.items() if name in SINGLE), 100.0)
-            cells = [f"{left[name]:.1f}" if name in left else "-" for name in names]
+            above = left["auto"] > min(limit, *(value for name, value in left.items() if name in SINGLE and value is not None))
+            cells = [f"{left[name]:.1f}" if left.get(name) is not None else "-" for name in names]
             cells[names.index("auto")] = f"**{left['auto']:.1f}**" if above else f"{left['auto']:.1f}"
             auto = rows["auto"]
             asked = f"{limit:.1f}" if limit < 100 else "-"
