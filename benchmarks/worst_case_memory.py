@@ -1,11 +1,12 @@
-"""How much memory does the injection ensemble take on a graph of flickr's size?
+"""How much memory do the ensembles take on a graph of flickr's size, and what do they cost?
 
-    python benchmarks/worst_case_memory.py [flickr] [--mode full] [--steps 2]
+    python benchmarks/worst_case_memory.py [flickr] [--scenario injection] [--mode full] [--steps 2] [--edges 1000]
 
-The generated graph of flickr's size (89,250 nodes), the GCN of Table 8 with random weights, limits of Table 12: 600 nodes with
-100 edges each. Every member of the ensemble runs at every level of effort with steps, rounds and queries cut to ``--steps``:
-memory does not depend on how often a step is made, and every kind of step is made with the whole graph, all targets and all
-injected nodes. One CSV row with the peak of the process, the graph's own share included, which is measured before the race.
+The generated graph of flickr's size (89,250 nodes), the GCN of Table 8 with random weights. Injection: limits of Table 12, 600
+nodes with 100 edges each; modification: ``--edges`` changed edges. Every member of the ensemble runs at every level of effort
+with steps, rounds and queries cut to ``--steps``: memory does not depend on how often a step is made, and every kind of step is
+made with the whole graph, all targets and, for injections, all injected nodes. One CSV row with the peak of the process, the
+graph's own share included, which is measured before the race.
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ from dataclasses import fields, replace
 
 from common import options, peak_gigabytes, row, sized_dataset, started, untrained
 
-from grb.attack.auto import ensemble, injection
+from grb.attack.auto import ensemble, injection, modification
 from grb.attack.auto.member import Member
 from grb.attack.base import Attack, AttackContext, run_attack
-from grb.threat import Injection
+from grb.threat import Injection, Modification
 
-COUNTS = ("steps", "rewirings", "refine")
+COUNTS = ("steps", "rewirings", "refine", "rounds", "refinements")
 
 
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("size", nargs="?", default="flickr")
+    parser.add_argument("--scenario", choices=("injection", "modification"), default="injection")
     parser.add_argument("--mode", default="full")
+    parser.add_argument("--edges", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=2)
     arguments = started(parser)
     dataset = sized_dataset(arguments.size)
-    model, limits = untrained("gcn", dataset), Injection.preset(dataset.name, arguments.mode)
+    model, injecting = untrained("gcn", dataset), arguments.scenario == "injection"
+    limits = Injection.preset(dataset.name, arguments.mode) if injecting else Modification(edges=arguments.edges)
     before = peak_gigabytes()
 
     def short(member: Member) -> Member:
@@ -40,15 +44,17 @@ def main() -> None:
 
         return replace(member, build=build)
 
-    shortened = tuple(map(short, injection.MEMBERS))
+    shortened = tuple(map(short, injection.MEMBERS if injecting else modification.MEMBERS))
     ensemble.members = lambda context: shortened
     context = AttackContext(dataset.attacker_view(arguments.mode), limits, model, "white-box")
-    result = run_attack(ensemble.GraphAutoAttack(), context, seed=0)
+    auto = ensemble.GraphAutoAttack() if injecting else ensemble.EdgeAutoAttack()
+    result = run_attack(auto, context, seed=0)
     failed = [trial.name for trial in result.trials if trial.error]
     row(
         size=arguments.size,
         mode=arguments.mode,
-        nodes=limits.nodes,
+        scenario=arguments.scenario,
+        budget=limits.nodes if isinstance(limits, Injection) else arguments.edges,
         targets=len(context.targets),
         trials=len(result.trials),
         failed=" ".join(failed) or "none",
