@@ -8,6 +8,8 @@ board's white-box column; every other attack of the package for injection runs w
 the paper has none, aimed at predicted labels. ``auto`` is the ensemble aimed at predicted labels and ``auto-true`` at true
 ones, starting with the edit of the first. Adds one line per victim, seed and attack to docs/results/worst-case.jsonl, with CPU
 seconds, passes and for the ensembles every trial; running again goes on where it stopped. Trained models are kept in the cache.
+``lowest`` is the least that any edit of the race leaves: without true labels the attacker returns the edit that it expects to be
+the strongest, which need not be the one that is.
 ``--store`` takes models and edits of the ensembles over from a store of the recipe worst-case-grb-cora, whose trainings are the
 same, instead of computing them again.
 
@@ -124,13 +126,14 @@ def run(results: Results, dataset: grb.Dataset, victim: str, seed: int, attacks:
                 continue
         edit = found.edit if name == "auto" else edit
         trials = [trial.to_dict() for trial in found.trials]
+        lowest = min((score(model, dataset, each.edit) for each in found.trials if each.edit is not None), default=None)
         results.add(
             **cell,
             left=score(model, dataset, found),
             cpu_seconds=round(found.cpu_seconds, 2),
             forward=found.passes.forward,
             backward=found.passes.backward,
-            **({"version": GraphAutoAttack.version, "trials": trials} if trials else {}),
+            **({"version": GraphAutoAttack.version, "lowest": lowest, "trials": trials} if trials else {}),
         )
 
 

@@ -96,6 +96,8 @@ class Trial:
         kept: Which targets keep the label that the attack aims at, [t] booleans; None if there is no edit.
         error: Why there is none.
         relaxation: Name of the model's relaxation that lent its gradients; empty for the model itself.
+        edit: What was found; not part of the record. The attack returns the best of them as it judges, which without true labels
+            is an expectation: an evaluator who has the labels may find that another one leaves less.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Trial:
     kept: Tensor | None = None
     error: str = ""
     relaxation: str = ""
+    edit: GraphEdit | None = None
 
     @property
     def accuracy(self) -> float | None:
@@ -114,7 +117,7 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it, with the fraction of kept targets in place of the targets."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "kept"}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("kept", "edit")}
         return {**values, "cpu_seconds": round(self.cpu_seconds, 4), "kept": self.accuracy}
 
 

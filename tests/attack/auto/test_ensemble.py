@@ -262,3 +262,16 @@ def test_a_trial_is_json() -> None:
         "name": "pgd", "level": 1, "cpu_seconds": 0.1235, "forward": 10, "backward": 9, "error": "", "relaxation": "",
         "kept": 0.5,
     }  # fmt: skip
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("scenario", THREATS)
+def test_every_trial_keeps_its_edit_so_that_an_evaluator_can_look_for_the_least(scenario: str) -> None:
+    context = context_of(scenario)
+    result = run_attack(GraphAutoAttack(), context, seed=0)
+    for trial in result.trials:
+        assert (trial.edit is None) == (trial.kept is None)
+        if trial.edit is not None and trial.kept is not None:
+            assert torch.equal(kept(context, trial.edit), trial.kept)
+        assert "edit" not in trial.to_dict()
+    assert any(each.edit is not None and same_edit(each.edit, result.edit) for each in result.trials)

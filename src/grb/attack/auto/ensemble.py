@@ -262,7 +262,7 @@ class _Race:
         expected = float(self.belief.gather(1, given.unsqueeze(1)).mean())
         judged = Judged(edit, kept, expected, float(margin(logits, self.labels).mean()), entrant)
         self.found.append(judged)
-        self._report(Trial(name, level, cpu_seconds, forward, backward, kept, relaxation=through))
+        self._report(Trial(name, level, cpu_seconds, forward, backward, kept, relaxation=through, edit=edit))
         return judged
 
     def _report(self, trial: Trial) -> None:
