@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--victims", type=Path, help="a directory of trained victims, filled as they are needed")
     arguments = started(parser)
     dataset = grb.load_dataset(arguments.dataset)
-    done = _done(arguments.done)
+    done = read_done(arguments.done, ("scenario", "model", "method", "queries", "answers", "repeat"))
     methods = arguments.methods.split(",") if arguments.methods else METHODS[arguments.scenario]
     for repeat in range(arguments.repeats):
         for name in arguments.models.split(","):
@@ -98,13 +98,13 @@ def one(dataset: Dataset, model: object, key: tuple[str, ...]) -> None:
     )
 
 
-def _done(file: Path | None) -> set[tuple[str, ...]]:
+def read_done(file: Path | None, names: tuple[str, ...]) -> set[tuple[str, ...]]:
+    """The rows of a file by some of their columns; lines of headers are none."""
     if file is None or not file.exists():
         return set()
     with file.open() as stream:
         lines = list(csv.DictReader(line for line in stream if line.strip()))
-    names = ("scenario", "model", "method", "queries", "answers", "repeat")
-    return {tuple(line[name] for name in names) for line in lines if line["queries"] != "queries"}
+    return {tuple(line[name] for name in names) for line in lines if line[names[0]] != names[0]}
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ ARGUMENTS = {
     "submission": "--edges 1000",
     "train": "cora --epochs 2 --repeats 1 --plain",
     "transfer": "--repeats 1 --iterations 2 --modes full",
-    "transfer_hao": "--victims gcn --weights 0,1 --steps 2 --seeds 1",
+    "transfer_hao": "--victims gcn --weights 0,1 --steps 2 --seeds 0",
     "tune": "--studies 1 --trials 2 --epochs 2",
     "worst_case": "gcn --attacks clean fgsm",
     "worst_case_edges": "cora --victims gcn --labels true --budgets 0.05 --quick",

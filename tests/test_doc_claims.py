@@ -160,7 +160,9 @@ def test_defaults_that_differences_names_are_the_defaults() -> None:
     assert defaults["mode"] == "full" and defaults["feat_norm"] == "arctan"
     assert inspect.signature(Trainer.train).parameters["train_mode"].default == "inductive"
     assert modification.FLIP().mode == "ascend" and injection.SPEIT().preset == "grb"
-    assert modification.Metattack(order="first") and injection.TDGIA(inject_mode="random", sequential_step=1.0)
+    assert modification.Metattack(order="first")
+    config, usual = injection.TDGIA(preset="grb-config"), injection.TDGIA()
+    assert (config.inject_mode, config.sequential_step) == ("random", 1.0) and usual.inject_mode == "tdgia"
 
 
 def test_the_changelog_says_nothing_twice() -> None:

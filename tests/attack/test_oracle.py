@@ -13,6 +13,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import grb
 from attack.contexts import random_graph, victim, view_of
@@ -298,3 +300,144 @@ def test_graphs_of_a_collection_share_the_queries() -> None:
         threat = Modification(edge_ratio=0.05, queries=queries)
         result = grb.run_attack("random-search", model, dataset, threat=threat, knowledge="query")
         assert result.queries is not None and result.queries <= queries
+
+
+def test_a_graph_that_is_changed_while_asking_is_not_what_is_asked_about() -> None:
+    """In place and back again, so that everything is as before when the attack is over."""
+
+    def changed(part: str) -> Any:
+        def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+            assert context.oracle is not None and isinstance(context.graph.x, torch.Tensor)
+            pattern = context.graph.adj.pattern
+            held = {"x": context.graph.x, "indices": pattern.indices, "counts": pattern.counts}[part]
+            before, answer = held.clone(), context.oracle()
+            held.copy_(held.flip(0))
+            said = context.oracle()
+            held.copy_(before)
+            assert torch.equal(answer, said)
+            return GraphEdit(n=context.graph.n)
+
+        return attack
+
+    for part in ("x", "indices", "counts"):
+        run_attack(changed(part), context_with(Modification(edges=1, queries=2)), seed=0)
+
+
+def test_targets_that_are_changed_while_asking_are_not_those_of_the_limits() -> None:
+    graph = random_graph(12, density=0.0)
+    allowed = GraphEdit(n=12, add=torch.tensor([[0], [7]]))
+    elsewhere = GraphEdit(n=12, add=torch.tensor([[7, 7], [8, 9]]))
+
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        assert context.oracle is not None
+        before = context.targets.clone()
+        context.targets.copy_(torch.tensor([7, 8]))
+        with pytest.raises(BudgetError):
+            context.oracle(GraphEdit(n=12, add=torch.tensor([[0, 0], [9, 10]])))
+        context.targets.copy_(before)
+        context.oracle(elsewhere)
+        return allowed
+
+    context = AttackContext(view_of(graph, [0, 1]), Modification(per_target=1, queries=2), MODEL, "query")
+    assert run_attack(attack, context, seed=0).queries == 1
+
+
+class Listening(torch.Tensor):
+    """Sees every function that it is an argument of, and the other arguments."""
+
+    heard: list[Any] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.heard += args
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Watching(TorchFunctionMode):
+    """Sees every function of torch."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        Listening.heard += args
+        return func(*args, **(kwargs or {}))
+
+
+class Dispatching(TorchDispatchMode):
+    """Sees every operation of torch."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        Listening.heard += args
+        return func(*args, **(kwargs or {}))
+
+
+def test_features_that_listen_are_refused() -> None:
+    asked = QueryOracle(MODEL, GRAPH, Injection(1, 1, (-1.0, 1.0), queries=3))
+    pairs = torch.tensor([[0], [12]])
+    spy = GraphEdit(n=12, add=pairs, new_x=torch.ones(1, 3).as_subclass(Listening))
+    Listening.heard.clear()
+    with pytest.raises(DataError, match="new_x is a Listening, but a plain tensor is needed"):
+        asked(spy)
+    ends = GraphEdit(n=12, new_x=torch.ones(1, 3))
+    object.__setattr__(ends, "add", pairs.as_subclass(Listening))
+    with pytest.raises(DataError, match="add is a Listening"):
+        asked(ends)
+    assert asked.used == 0 and not any(isinstance(value, torch.nn.Parameter) for value in Listening.heard)
+
+
+@pytest.mark.parametrize("listener", [Watching, Dispatching])
+def test_nobody_listens_while_the_victim_answers(listener: Any) -> None:
+    asked = oracle(2)
+    with listener(), pytest.raises(QueryError, match="a mode or hook of torch listens"):
+        asked()
+    hook = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+    with pytest.raises(QueryError, match="a mode or hook of torch listens"):
+        asked()
+    hook.remove()
+    asked()
+    assert asked.used == 1
+
+
+def test_an_edit_that_asks_while_it_is_read_does_not_stop_the_oracle() -> None:
+    class Curious(GraphEdit):
+        reading = False
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "new_x" and Curious.reading:
+                Curious.reading = False
+                asked()
+            return super().__getattribute__(name)
+
+    asked = oracle(2)
+    edit = Curious(n=12)
+    Curious.reading = True
+    answer: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: answer.append(asked(edit)), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive() and asked.used == 2 and asked.left == 0
+
+
+def test_what_an_attack_does_to_numbers_kept_about_the_graph_changes_no_limit() -> None:
+    """Degrees and keys of edges are kept with the graph; the attack has its own."""
+    graph = random_graph(12, density=0.3)
+    degrees, keys = graph.adj.degrees.clone(), graph.adj.keys.clone()
+    free = [node for node in range(1, 12) if not graph.adj.has(torch.tensor([[0], [node]]))[0]]
+    more = GraphEdit(n=12, add=torch.tensor([[0] * 3, free[:3]]))
+
+    def attack(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        context.graph.adj.keys.fill_(-1)
+        context.graph.adj.pattern.row_ids.zero_()
+        context.graph.adj.degrees[0] = 100
+        return more
+
+    threat = Modification(per_target=(0.0, 2))
+    for limit in (threat, Modification(per_target=(0.4, 0)), Modification(edges=9, per_node=0.2)):
+        with pytest.raises(BudgetError):
+            run_attack(attack, AttackContext(view_of(graph, [0]), limit, MODEL, "white-box"), seed=0)
+    assert torch.equal(graph.adj.degrees, degrees) and torch.equal(graph.adj.keys, keys)
+    there = GraphEdit(n=12, add=graph.adj.edges()[:, :1])
+    with pytest.raises(BudgetError):
+        run_attack(
+            lambda context, generator: (attack(context, generator=generator), there)[1],
+            AttackContext(view_of(graph, [0]), Modification(edges=9), MODEL, "white-box"),
+            seed=0,
+        )

@@ -447,7 +447,15 @@ def test_chosen_targets_are_attacked_and_the_others_are_told_beside_them(grb, gr
     (tmp_path / "ids.txt").write_text("\n".join(map(str, ids.tolist())), encoding="utf-8")
     listed = grb(*[tmp_path / "ids.txt" if word == "class=1" else word for word in words])
     assert listed.exit_code == 0 and f"{len(ids)} targets of" in listed.stdout
+    banded = grb_json(*["degrees=2" if word == "class=1" else word for word in words])
+    bands = banded["runs"][0]["victims"][0]["by_degree"]
+    assert sum(band["targets"] for band in bands) == banded["targets"] and all(band["targets"] <= 2 for band in bands)
+    wrong = 1 - banded["runs"][0]["victims"][0]["attacked"]["targets"]
+    assert sum(band["targets"] * (band["share"] or 0) for band in bands) == pytest.approx(wrong * banded["targets"])
+    shown = grb(*["margin-low=3" if word == "class=1" else word for word in words])
+    assert "3 targets of" in shown.stdout and "Targets by their degree" in shown.stdout
     for wrong, said in (
+        (("--targets", "random=0"), "a number of nodes of at least 1 is needed after random="),
         (("--targets", "class=9"), "no class '9'"),
         (("--targets", "class=1", "--difficulty", "easy"), "--targets chooses the nodes"),
         (("--targets", "class=1", "--store", tmp_path / "s"), "--store does not go with --targets"),

@@ -56,6 +56,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("speit", {"preset": "kddcup"}),
     ("speit", {"wiring": "inter"}),
     ("tdgia", {"sequential_step": 1.0, "inject_mode": "uniform", "opt": "clip"}),
+    ("tdgia", {"preset": "atdgia"}),
 ]
 FULL_DEGREE = ("rnd", "fgsm", "pgd", "tdgia")  # every injected node gets as many targets as it may have
 

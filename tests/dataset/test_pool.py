@@ -57,6 +57,18 @@ def test_flips_of_cora_ml_are_counted_against_the_graph_of_another_file() -> Non
         assert edit.add.shape[1] + edit.drop.shape[1] == known["flips"] and edit.add.shape[1] == known["added"]
 
 
+@needs_prognn
+@pytest.mark.skipif(find_dataset("Planetoid") is None, reason="needs PubMed: no root of GRB_DATA holds Planetoid")
+def test_flips_of_pubmed_are_counted_against_planetoid() -> None:
+    """Its clean graph is not in the pool; that of Planetoid has its 44,324 edges, of which one attacked file drops five."""
+    assert FOLDER is not None
+    clean = load_dataset("planetoid-pubmed").graph
+    files = [(f"meta/pubmed_meta_adj_{rate}.npz", int(rate * 44_324)) for rate in (0.05, 0.1, 0.15, 0.2, 0.25)]
+    for file, flips in [*files, ("nettack/pubmed_nettack_adj_1.0.npz", 186)]:
+        edit, _ = read_adjacency(FOLDER / file, clean)
+        assert edit.add.shape[1] + edit.drop.shape[1] == flips and edit.drop.shape[1] == (5 if "0.25" in file else 0)
+
+
 def made_pool(folder: Path) -> Path:
     """Two components, the larger of 5 nodes; an attacked graph of it with one edge more and one less."""
     adj = sp.lil_matrix((8, 8))

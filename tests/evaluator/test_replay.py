@@ -9,6 +9,7 @@ from dataset.test_pool import FOLDER, needs_prognn
 from grb.attack.modification import poisoned
 from grb.dataset import load_dataset
 from grb.dataset.pool import AttackedGraph, Pool, read_pool
+from grb.dataset.view import View
 from grb.errors import DataError
 from grb.evaluator.replay import literature_defense, replay
 from grb.evaluator.targeted import score_targets
@@ -47,6 +48,24 @@ def test_evasion_keeps_the_weights_and_poisoning_trains_again() -> None:
     retrained = defense.fit(poisoned(dataset, half.edit).transductive_view(), seed=1)
     assert rows[2].accuracy[1] == float((predict(retrained, after).argmax(1) == y)[test].double().mean())
     assert rows[3].injected == 1 and rows[3].target_accuracy == () and rows[2].dropped == half.edit.drop.shape[1]
+
+
+def test_graphs_with_one_edit_share_the_models_that_are_trained_on_it() -> None:
+    pool = tiny_pool()
+    half, one = pool.graphs
+    assert half.targets is not None
+    part = AttackedGraph("part", half.edit, targets=half.targets[:3])
+    defense, fits = literature_defense("gcn", pool.dataset.name, epochs=2), []
+
+    class Counted:
+        def fit(self, view: View, *, seed: int) -> torch.nn.Module:
+            fits.append(seed)
+            return defense.fit(view, seed=seed)
+
+    rows = replay(Pool(pool.dataset, (half, part, one)), Counted(), seeds=(0, 1), clean=False)  # type: ignore[arg-type]
+    assert fits == [0, 1, 0, 1] and rows[0].accuracy == rows[1].accuracy
+    alone = replay(Pool(pool.dataset, (part,)), defense, seeds=(0, 1), clean=False)
+    assert rows[1].target_accuracy == alone[0].target_accuracy
 
 
 def test_objectives_and_seeds_are_checked() -> None:

@@ -267,8 +267,9 @@ def run_attack(attack: Attack, context: AttackContext, *, seed: int) -> AttackRe
     knowledge = _knowledge(attack, context)
     oracle = _oracle(context) if knowledge == "query" else None
     # the attack gets a copy of the limits: what it does to that one does not move those of the check
+    # and what is kept about the graph, such as its degrees, is the attack's own
     given = AttackContext(
-        context.view,
+        replace(context.view, graph=context.graph.separate()),
         deepcopy(context.threat),
         None if oracle is not None else context.model,
         knowledge,

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as module_calls
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from grb.attack.losses import Loss, tanh_margin, typical_margin
 from grb.errors import DataError, GRBError
@@ -105,18 +108,24 @@ class _Parts(NamedTuple):
 
 def _answering(model: nn.Module, graph: Graph, threat: Threat, targets: Tensor | None) -> _Parts:
     limit, answers, lock = int(threat.queries or 0), threat.answers, threading.Lock()
-    used, closed = 0, False
+    used, closed, usual = 0, False, _listeners()
+    # whoever asks holds the graph too, and could change it for the time of a question
+    graph, targets = graph.separate(copy=True), None if targets is None else targets.clone()
 
     def ask(edit: GraphEdit | None) -> Tensor:
         nonlocal used
+        own = None if edit is None else taken_over(edit)  # code of the edit's maker may run here, so not under the lock
         with lock:
             if closed:
                 raise QueryError("the attack is over, and with it the queries")
             if used >= limit:
                 raise QueryError(f"{limit} queries are allowed, and all of them are used; stop asking")
+            if _listeners() - usual:
+                raise QueryError(
+                    "a mode or hook of torch listens, but nobody may while the victim answers; leave it first"
+                )
             asked = graph
-            if edit is not None:
-                own = taken_over(edit)
+            if own is not None:
                 threat.check(graph, own, targets)
                 asked = graph.apply(own)
             used += 1  # whatever the victim says to it, also nothing
@@ -132,11 +141,26 @@ def _answering(model: nn.Module, graph: Graph, threat: Threat, targets: Tensor |
 
 
 def taken_over(edit: GraphEdit) -> GraphEdit:
-    """The edit built anew, so that neither its maker nor a subclass can change it once it is checked."""
+    """The edit built anew, so that neither its maker nor a subclass can change it once it is checked.
+
+    Its arrays are copied, and must be plain tensors: a subclass of them would be told what is computed with it.
+    """
     if not isinstance(edit, GraphEdit):
         raise DataError(f"the edit is a {type(edit).__name__}, but a GraphEdit is needed")
-    new_x, set_x = (None if rows is None else rows.detach().clone() for rows in (edit.new_x, edit.set_x))
-    return GraphEdit(edit.n, edit.add, edit.drop, new_x, edit.set_ids, set_x, edit.cut)
+    parts: dict[str, Any] = {}
+    for name in ("add", "drop", "new_x", "set_ids", "set_x"):
+        part = getattr(edit, name)
+        if part is not None and type(part) not in (Tensor, nn.Parameter):
+            raise DataError(f"the edit's {name} is a {type(part).__name__}, but a plain tensor is needed")
+        parts[name] = None if part is None else part.detach().clone()
+    return GraphEdit(n=int(edit.n), cut=int(edit.cut), **parts)
+
+
+def _listeners() -> set[int]:
+    """Whatever in this thread or process is told what torch computes, or which modules are called."""
+    hooks = module_calls._global_forward_pre_hooks, module_calls._global_forward_hooks
+    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]
+    return {id(each) for each in (*modes, *(hook for held in hooks for hook in held.values()))}
 
 
 def oracle_of(context: Any, queries: int) -> QueryOracle:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grb.attack.losses import margin
+from grb.dataset import Dataset
 from grb.dataset.view import View
 from grb.errors import DataError
+from grb.model.base import predict
 
 # degrees from the first number to the second, as in much of the literature on targeted attacks
 DEGREE_BANDS: tuple[tuple[int, int | None], ...] = ((0, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, None))
+# how targets are declared: NAME=NUMBER
+RULES = ("random", "degrees", "margin-low", "margin-high", "nettack")
 
 
 def random_targets(ids: Tensor, count: int, generator: torch.Generator) -> Tensor:
@@ -86,6 +91,52 @@ def nettack_targets(
     high, low = (margin_targets(ids, logits, labels, edge, highest=highest) for highest in (True, False))
     rest = ids[right & ~torch.isin(ids, torch.cat([high, low]))]
     return torch.cat([high, low, random_targets(rest, middle, generator)]).unique()
+
+
+def declared_targets(
+    text: str,
+    dataset: Dataset,
+    model: nn.Module | None,
+    *,
+    labels: Literal["predicted", "true"] = "predicted",
+    seed: int = 0,
+) -> Tensor | None:
+    """Test nodes chosen by a declared rule, ascending; None if the text declares none.
+
+    ``random=K``: K nodes; ``degrees=K``: K of every band of degrees; ``margin-low=K``, ``margin-high=K``: those about which
+    the model is most doubtful or surest; ``nettack=K``: a quarter of these each, and random others.
+
+    Args:
+        text: The rule.
+        dataset: With the test nodes to choose from.
+        model: Whose margins decide; needed by the last three.
+        labels: ``predicted``: margins of what the model says; ``true``: of the true labels, for an evaluator.
+        seed: Random seed of the choice.
+
+    >>> from grb.dataset import load_dataset
+    >>> len(declared_targets("random=7", load_dataset("synth-tiny"), None))
+    7
+    """
+    rule, _, number = text.partition("=")
+    if rule not in RULES or not number:
+        return None
+    if not (number.isascii() and number.isdigit() and int(number)):
+        raise DataError(f"targets are '{text[:40]}', but a number of nodes of at least 1 is needed after {rule}=")
+    count, ids = int(number), dataset.test_ids(dataset.mode)
+    generator = torch.Generator().manual_seed(seed)
+    if rule == "random":
+        return random_targets(ids, count, generator)
+    if rule == "degrees":
+        return band_targets(ids, dataset.graph.adj.degrees, count, generator)
+    if model is None or dataset.labels.dim() != 1:
+        raise DataError(
+            f"targets are '{text[:40]}', but that goes by the margins of a model, and one label per node; give both"
+        )
+    logits = predict(model, dataset.graph)[ids]
+    own = logits.argmax(1) if labels == "predicted" else dataset.labels[ids]
+    if rule == "nettack":
+        return nettack_targets(ids, logits, own, generator, edge=count // 4, middle=count - 2 * (count // 4))
+    return margin_targets(ids, logits, own, count, highest=rule == "margin-high")
 
 
 def in_bands(degrees: Tensor, bands: Sequence[tuple[int, int | None]]) -> list[Tensor]:

@@ -125,6 +125,7 @@ def attack(
       grb attack rnd --dataset grb-cora -o random.npz
       grb attack random-search --model gcn.safetensors --limit queries=1000 --limit answers=labels
       grb attack pgd --model gcn.safetensors --targets class=1 --limit nodes=5
+      grb attack nettack --model gcn.safetensors --targets degrees=10 --limit per_target=1,2
     """
     from grb.dataset import load_dataset
 
@@ -155,7 +156,9 @@ def attack(
     if labels == "true" and loaded.labels.dim() != 1:
         raise DataError(f"--labels is true, but nodes of '{loaded.name}' have several labels; leave it out")
     specs = _specs(chosen, loaded, changes, has_model=roles.knowledge != "none")
-    narrowed = loaded if targets is None else loaded.with_targets(options.chosen_targets(targets))
+    narrowed = loaded
+    if targets is not None:
+        narrowed = attack_targets.narrowed(loaded, targets, roles, labels)
     threats = _threats(specs, allowed, narrowed, options.chosen_difficulties(difficulty, narrowed))
     asking = roles.knowledge == "white-box" and any(threat.queries is not None for threat in threats.values())
     knowledge = "query" if asking else roles.knowledge

@@ -30,6 +30,15 @@ def check(difficulties: str | None, figures: Path | None, store: Path | None) ->
         raise DataError(f"{name} does not go with --targets, whose attacks are kept in --output alone; leave it out")
 
 
+def narrowed(dataset: Dataset, targets: str, roles: Roles, labels: str) -> Dataset:
+    """The dataset with the targets that ``--targets`` names or declares as its only test nodes."""
+    from grb.attack.targets import declared_targets
+
+    model = None if roles.model is None else roles.files[roles.model][0]
+    chosen = declared_targets(targets, dataset, model, labels=labels)  # type: ignore[arg-type]
+    return dataset.with_targets(options.chosen_targets(targets) if chosen is None else chosen)
+
+
 def attack_targets(
     roles: Roles,
     specs: Sequence[Any],
@@ -56,6 +65,7 @@ def attack_targets(
         written: Where edits are kept.
     """
     from grb.api import evaluate, run_attack, train
+    from grb.evaluator.targeted import score_targets
 
     source: Any = None
     if roles.model is not None:
@@ -86,6 +96,8 @@ def attack_targets(
             for name, model in victims.items():
                 after = evaluate(model, whole, found, targets=ids)
                 rows.append({"victim": name, "clean": dict(clean[name]), "attacked": dict(after)})
+                if whole.labels.dim() == 1 and whole.task == "node":
+                    rows[-1]["by_degree"] = score_targets(model, whole, ids, found).to_dict()["bands"]
             runs.append(
                 {
                     "attack": spec.name,
@@ -132,3 +144,20 @@ def show(result: Mapping[str, Any], title: str) -> None:
     others = ["others", "attacked"] if result["others"] else []
     header = ["attack", "seed", "victim", "targets", "attacked", *others, "budget used"]
     output.table(f"{result['targets']} targets of {title}", header, rows, numbers=header[3:-1])
+    listed = [
+        [run["attack"], run["seed"], row["victim"], _degrees(band), band["targets"], f"{100 * band['share']:.2f}"]
+        for run in result["runs"]
+        for row in run["victims"]
+        for band in row.get("by_degree", ())
+        if band["targets"]
+    ]
+    if listed:
+        header = ["attack", "seed", "victim", "degree", "targets", "misclassified"]
+        output.table("Targets by their degree", header, listed, numbers=header[3:])
+
+
+def _degrees(band: Mapping[str, Any]) -> str:
+    low, high = band["low"], band["high"]
+    if high is None:
+        return f"{low} or more"
+    return str(low) if low == high else f"{low} to {high}"

@@ -247,7 +247,9 @@ Threads = Annotated[
 TargetNodes = Annotated[
     str | None,
     typer.Option(
-        "--targets", help="Test nodes to attack: class=NAME, a column, or a file with one id per line; all by default."
+        "--targets",
+        help="Test nodes to attack: class=NAME, a column, a file with one id per line, random=20, degrees=5 (of every band), "
+        "margin-low=10, margin-high=10 or nettack=40 (by the model's margins); all by default.",
     ),
 ]
 TrustCode = Annotated[

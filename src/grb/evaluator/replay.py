@@ -99,6 +99,8 @@ def replay(
         raise DataError("no seeds were given, but at least one training is needed")
     dataset = pool.dataset
     fitted: dict[int, nn.Module] = {}
+    # graphs with one edit, such as parts of its targets, share the models that are trained on it
+    last: tuple[GraphEdit | None, dict[int, nn.Module]] = (None, {})
 
     def model_of(seed: int, edit: GraphEdit | None) -> nn.Module:
         trained_on = dataset if edit is None else poisoned(dataset, edit)
@@ -108,12 +110,16 @@ def replay(
     rows: list[Replayed] = []
 
     def add(graph: AttackedGraph, objective: Objective) -> None:
+        nonlocal last
         test, hit = [], []
+        poisons = objective == "poisoning" and not graph.edit.is_empty
+        if poisons and last[0] is not graph.edit:
+            last = (graph.edit, {})
+        known = last[1] if poisons else fitted
         for seed in seeds:
-            if objective == "poisoning" and not graph.edit.is_empty:
-                model = model_of(seed, graph.edit)
-            else:
-                model = fitted[seed] if seed in fitted else fitted.setdefault(seed, model_of(seed, None))
+            model = known.get(seed)
+            if model is None:
+                model = known[seed] = model_of(seed, graph.edit if poisons else None)
             right = _right(model, dataset, graph.edit)
             test.append(float(right[dataset.split.test[dataset.mode]].double().mean()))
             if graph.targets is not None:

@@ -52,6 +52,11 @@ class Adjacency:
         """``row * n + column`` of every entry, ascending, [entries]."""
         return self.pattern.row_ids.long() * self.n + self.pattern.indices.long()
 
+    def separate(self, *, copy: bool = False) -> Adjacency:
+        """A value of its own, without what is kept about this one; with ``copy`` it shares no array either."""
+        values = self.values.detach().clone() if copy and self.values is not None else self.values
+        return Adjacency(self.pattern.separate(copy=copy), values)
+
     def edges(self) -> Tensor:
         """Every undirected edge once as (u, v) with u < v, [2, num_edges]."""
         rows, cols = self.pattern.row_ids.long(), self.pattern.indices.long()

@@ -40,6 +40,10 @@ class CompleteAdjacency(Adjacency):
         object.__setattr__(self, "ptr", ptr.long())
         object.__setattr__(self, "values", None)
 
+    def separate(self, *, copy: bool = False) -> CompleteAdjacency:
+        """A value of its own, without what is kept about this one; with ``copy`` it shares no array either."""
+        return CompleteAdjacency(self.ptr.clone() if copy else self.ptr)
+
     @property
     def sizes(self) -> Tensor:
         """Nodes of every graph, [graphs]."""

@@ -135,6 +135,20 @@ class Graph:
         """The same graph with other features."""
         return replace(self, x=x)
 
+    def separate(self, *, copy: bool = False) -> Graph:
+        """The same graph as a value of its own: nothing that is kept about this one, such as its degrees, is shared.
+
+        Args:
+            copy: Share no array either.
+        """
+
+        def own(part: Tensor | None) -> Tensor | None:
+            return part.detach().clone() if copy and part is not None else part
+
+        x = self.x.separate(copy=copy) if isinstance(self.x, CSR) else own(self.x)
+        assert x is not None
+        return Graph(self.adj.separate(copy=copy), x, own(self.y), own(self.ptr))
+
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
         y = None if self.y is None else self.y.to(device)

@@ -71,6 +71,11 @@ class Pattern:
         """Device of the indices."""
         return self.indptr.device
 
+    def separate(self, *, copy: bool = False) -> Pattern:
+        """A value of its own, without what is kept about this one; with ``copy`` it shares no array either."""
+        arrays = (self.indptr, self.indices)
+        return Pattern(*(part.clone() if copy else part for part in arrays), self.columns, self.symmetric)
+
     @cached_property
     def counts(self) -> Tensor:
         """Entries in every row, [rows]."""
@@ -207,6 +212,11 @@ class CSR:
             return gather_sum(self.pattern, self.values, x)
         product: Tensor = _Product.apply(self, self.values, x)  # type: ignore[no-untyped-call]
         return product
+
+    def separate(self, *, copy: bool = False) -> CSR:
+        """A value of its own, without what is kept about this one; with ``copy`` it shares no array either."""
+        values = self.values.detach().clone() if copy and self.values is not None else self.values
+        return CSR(self.pattern.separate(copy=copy), values, self.symmetric)
 
     def rows(self, ids: Tensor) -> CSR:
         """The rows ``ids`` as a [len(ids), columns] operator."""

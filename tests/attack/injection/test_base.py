@@ -116,7 +116,7 @@ def test_random_features_with_the_spread_of_the_graph() -> None:
     [
         (SPEIT, {"preset": "cup"}, "preset is 'cup', but 'grb' or 'kddcup' is needed"),
         (SPEIT, {"wiring": "random-inter"}, "wiring is 'random-inter', but one of direct, inter, layers is needed"),
-        (TDGIA, {"inject_mode": "best"}, "inject_mode is 'best', but one of tdgia, random, uniform is needed"),
+        (TDGIA, {"inject_mode": "best"}, "inject_mode is 'best', but one of tdgia, random, uniform, atdgia is needed"),
         (TDGIA, {"opt": "cos"}, "opt is 'cos', but 'sin' or 'clip' is needed"),
     ],
 )

@@ -12,7 +12,7 @@ from attack.contexts import context_of, degrees_of, random_graph, same_edit, vic
 from grb.attack import Attack, AttackContext, run_attack
 from grb.attack.injection import FGSM, PGD, RND, SPEIT, TDGIA, TargetState
 from grb.attack.injection.edges import random_edges
-from grb.errors import BudgetError
+from grb.errors import BudgetError, DataError
 from grb.graph import GraphEdit
 from grb.model.base import predict
 from grb.model.torch import GCN
@@ -130,6 +130,19 @@ def test_tdgia_is_sequential_and_topological_by_default() -> None:
     # ten edges to 24 targets: the thin ones, isolated nodes before all others
     assert {21, 22, 23} <= set(reached.tolist())
     assert float(degrees[reached].float().mean()) < float(degrees.float().mean()) - 1
+
+
+def test_published_variants_of_tdgia_have_names() -> None:
+    assert TDGIA() == TDGIA(lr=0.01, steps=1000, sequential_step=0.2, inject_mode="tdgia", opt="sin", threshold=4.0)
+    config, cup, adaptive = (TDGIA(preset=name) for name in ("grb-config", "kddcup", "atdgia"))
+    assert (config.inject_mode, config.sequential_step, config.lr) == ("random", 1.0, 0.01)
+    assert (cup.lr, cup.steps, cup.inject_mode) == (1.0, 2000, "tdgia")
+    assert (adaptive.inject_mode, adaptive.threshold) == ("atdgia", 5.0)
+    assert TDGIA(preset="kddcup", lr=0.5, steps=3).lr == 0.5
+    one = [run_attack(TDGIA(preset=name, n_epoch=2), context(), seed=0).edit for name in ("grb", "atdgia")]
+    assert not same_edit(*one)
+    with pytest.raises(DataError, match="preset is 'best', but one of grb, grb-config, kddcup, atdgia is needed"):
+        TDGIA(preset="best")  # type: ignore[arg-type]
 
 
 def test_few_targets_leave_no_injected_node_without_edges() -> None:

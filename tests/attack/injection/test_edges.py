@@ -16,6 +16,7 @@ from grb.attack.incremental import forward_of_features
 from grb.attack.injection import EdgeRule, TargetState, edges
 from grb.attack.injection.base import inject
 from grb.attack.injection.edges import (
+    adaptive_defective_edges,
     class_edges,
     defective_edges,
     defectiveness,
@@ -30,7 +31,7 @@ from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.model.torch import GCN
 
-DIRECT = (random_edges, uniform_edges, lowest_degree_edges, defective_edges)
+DIRECT = (random_edges, uniform_edges, lowest_degree_edges, defective_edges, adaptive_defective_edges)
 EVERY = (*DIRECT, class_edges, low_degree_class_edges, interconnected_edges, layered_edges)
 FIRST = 100
 
@@ -123,6 +124,16 @@ def test_tdgia_prefers_low_degree_targets() -> None:
     site = target_state_of(range(8), [5, 1, 7, 0, 3, 2, 9, 4], [0] * 8, [0.9] * 8, 2, FIRST)
     chosen = defective_edges(site, 2, drawn())[1]
     assert sorted(chosen.tolist()) == [1, 3, 4, 5]
+
+
+def test_the_adaptive_rule_leaves_out_lost_targets_and_prefers_doubtful_ones() -> None:
+    """phi is 1 - p while the label is predicted and 0 once it is not; equal degrees, so phi alone decides."""
+    state = target_state_of(range(4), [2] * 4, [0] * 4, [0.9, 0.6, 0.4, 0.8], 2, FIRST)
+    assert state.probs is not None and state.probs.argmax(1).tolist() == [0, 0, 1, 0]
+    assert sorted(adaptive_defective_edges(state, 1, drawn())[1].tolist()) == [1, 3]
+    low = target_state_of(range(2), [0, 9], [0] * 2, [0.9, 0.8], 1, FIRST)
+    # .1 (.9 / 1 + .1) = .100 before .2 (.9 / 10 + .1 / sqrt 10) = .024
+    assert adaptive_defective_edges(low, 1, drawn())[1].tolist() == [0]
 
 
 def test_a_target_whose_degree_grew_loses_rank_in_the_next_round() -> None:

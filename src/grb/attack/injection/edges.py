@@ -100,7 +100,26 @@ def defective_edges(state: TargetState, count: int, generator: torch.Generator) 
     if state.labels is None or state.probs is None:
         raise _no_model("TDGIA's edge rule")
     probs = state.probs.gather(1, state.labels.unsqueeze(1)).squeeze(1)
-    score = defectiveness(probs, state.degrees + 1, state.edges_per_node)
+    return _spread(state, defectiveness(probs, state.degrees + 1, state.edges_per_node), count, generator)
+
+
+def adaptive_defective_edges(state: TargetState, count: int, generator: torch.Generator) -> Tensor:
+    r"""TDGIA's edges with another vulnerability: :math:`1 - p_v` where the label is still predicted, 0 where it is lost.
+
+    References:
+        Chen et al., *Understanding and Improving Graph Injection Attack by Promoting Unnoticeability*, ICLR 2022.
+    """
+    if state.labels is None or state.probs is None:
+        raise _no_model("ATDGIA's edge rule")
+    probs = state.probs.gather(1, state.labels.unsqueeze(1)).squeeze(1)
+    vulnerable = torch.where(state.probs.argmax(1) == state.labels, 1 - probs, 0.0)
+    usual = defectiveness(probs, state.degrees + 1, state.edges_per_node)
+    return _spread(state, usual / (2 + probs) * vulnerable, count, generator)
+
+
+def _spread(state: TargetState, score: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """The targets with the best scores, all classes evenly for every new node."""
+    assert state.labels is not None
     kept = torch.argsort(score, descending=True, stable=True)[: count * state.width]
     kept = kept[torch.randperm(len(kept), generator=generator)]
     labels = state.labels[kept]
