@@ -72,7 +72,7 @@ class SmoothingCertificate:
     sigma: float | None = None
     p_keep: float | None = None
     collective: bool = True
-    version = 2
+    version = 3
     name: ClassVar[str] = ""
     noise: ClassVar[Noise] = Noise()
 
