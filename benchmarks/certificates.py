@@ -102,12 +102,14 @@ def threats_of(scenario: str, certificate: str, dataset: grb.Dataset) -> dict[st
     return {f"{each}% {what}": Modification(edges=each * dataset.num_edges // 100, allow=kinds) for each in shares}
 
 
-def accuracy(scenarios: dict[str, Rows]) -> None:
+def accuracy(scenarios: dict[str, Rows], victims: list[str] | None = None) -> None:
     smoothing.sampled_votes = lambda smoothed, *rest: drawn(smoothed.model, smoothed.noise, *rest)
     dataset = grb.load_dataset("grb-cora")
     trained: dict[str, torch.nn.Module] = {}
     for scenario, rows in scenarios.items():
         for name, params, certificate, settings in rows:
+            if victims is not None and name not in victims:
+                continue
             key = f"{name} {params}"
             if key not in trained:
                 trained[key] = grb.train(name, dataset, **params)
@@ -216,12 +218,13 @@ def memory() -> None:
 
 if __name__ == "__main__":
     parser = options(__doc__)
+    parser.add_argument("--victims", nargs="*", help="names of the models of a table; all if not given")
     parts = {
-        "injection": lambda: accuracy({"injection": INJECTION}),
-        "edges": lambda: accuracy({"edges": EDGES}),
-        "deletions": lambda: accuracy({"deletions": DELETIONS}),
+        "injection": lambda: accuracy({"injection": INJECTION}, arguments.victims),
+        "edges": lambda: accuracy({"edges": EDGES}, arguments.victims),
+        "deletions": lambda: accuracy({"deletions": DELETIONS}, arguments.victims),
         "adversarial": lambda: accuracy(ADVERSARIAL),
-        "smoothed": lambda: accuracy(SMOOTHED),
+        "smoothed": lambda: accuracy(SMOOTHED, arguments.victims),
         "known": lambda: several([("graphsage+ln+known", SAGE_KNOWN), ("gcn+ln+known", {}), ("gcn+known", {})]),
         "bounded": lambda: several(
             [("graphsage+ln+bounded", {**SAGE_KNOWN, "influence": influence}) for influence in (0.1, 0.5, 2.0)]
@@ -231,4 +234,5 @@ if __name__ == "__main__":
         "memory": memory,
     }
     parser.add_argument("part", nargs="?", choices=tuple(parts), default="cost")
-    parts[started(parser).part]()
+    arguments = started(parser)
+    parts[arguments.part]()
