@@ -334,6 +334,20 @@ def test_certified_curves_lie_below_the_worst_case_where_the_model_has_one() -> 
     assert plain["certified"] is None
 
 
+@pytest.mark.parametrize(("name", "params"), [("gcn+known", {}), ("gcn+hash-vote", {"divide": "senders", "groups": 5})])
+def test_models_that_tell_known_nodes_from_others_are_audited_as_they_are_certified(name, params) -> None:
+    """Known nodes are known and keys are those of the certificate: what is certified survives."""
+    dataset = grb.load_dataset("synth-tiny")
+    options = {**QUICK, "scenarios": ["injection"], "budgets": {"injection": [2]}, "below": 0.1}
+    model = grb.train(name, dataset, epochs=30, hidden_features=[16], **params)
+    (found,) = grb.audit(model, dataset, **options).values["scenarios"]
+    assert found["certified"] is not None
+    for point, bound in zip(found["points"], found["certified"], strict=True):
+        assert bound["budget"] == point["budget"] and bound["value"] <= point["value"]
+        if name == "gcn+known":
+            assert point["value"] == pytest.approx(bound["value"], abs=0.02)
+
+
 def test_the_published_schema_is_one_and_holds_for_reports(report) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="validating against the schema needs jsonschema")
     kind = jsonschema.Draft202012Validator

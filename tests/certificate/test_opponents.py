@@ -16,6 +16,7 @@ from torch import nn
 import grb
 from grb.catalogue import entries
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
+from grb.certificate.bismoothing import certified_soundly, injected_nodes
 from grb.certificate.confidence import bounds_of
 from grb.certificate.influence import malicious_votes
 from grb.certificate.locality import check_along_edges, messages_of, reach_of
@@ -105,6 +106,23 @@ def test_unanimous_votes_beside_the_threshold_are_not_certified():
     bounds = bounds_of(np.array([[1000, 0]]), 0.01)
     certificate = build_certificate("sparse-smoothing", samples=1000)
     assert certificate.bounds(np.array([[1000, 0]]), 0.01).low < bounds.low - 1e-7
+
+
+@pytest.mark.parametrize("name", ["gcn", "gcn-svd", "gps", "sgformer", "pooling"])
+def test_draws_of_a_batch_do_not_see_each_other(name, monkeypatch):
+    """A model that looks at all rows would make one draw depend on the next: votes that no binomial bound is about."""
+    own = tiny()
+    model = pooling(PARTS[0]) if name == "pooling" else trained(name)
+    asked = []
+    inner = model.forward
+    smoothed = Smoothed(model, p_drop=0.5).eval()
+    monkeypatch.setattr(model, "forward", lambda x, op: (asked.append(len(x)), inner(x, op))[1])
+    if model.stages() is not None:
+        monkeypatch.setattr(model, "stages", lambda: None)  # so that every draw goes through the forward pass
+    asked.clear()
+    votes = smoothed.votes(own.graph.x, own.graph.adj, 8, torch.Generator().manual_seed(2))
+    assert asked[-1] == (8 * own.num_nodes if name == "gcn" else own.num_nodes)
+    assert (votes.sum(1) == 8).all()
 
 
 # every step must be row-wise or along edges, in every certificate that says so
@@ -283,3 +301,33 @@ def test_whole_numbers_of_votes_are_never_one_too_many():
         assert found >= most - 1
         tight += min(found, 50) == most
     assert tight > 1000
+
+
+# limits that nobody reaches
+
+
+def test_noise_that_leaves_nothing_of_the_graph_survives_any_number_at_once():
+    """All edges dropped, all nodes, or all features: found without counting to a limit of a thousand millions."""
+    own, many = tiny(), 10**9
+    hijack = Modification(edges=0, feature_nodes=many, feature_range=(0, 1))
+    for noise, threat in (
+        ({"p_drop": 1.0}, Modification(edges=many)),
+        ({"p_add": 0.25, "p_drop": 0.75}, Modification(edges=many)),
+        ({"p_drop": 1.0, "p_node": 0.5}, Injection(many, 5, own.feature_range)),
+        ({"p_drop": 0.5, "p_node": 1.0}, Injection(many, 5, own.feature_range)),
+        ({"p_ablate": 1.0}, hijack),
+    ):
+        found = grb.certify(Smoothed(trained("gcn"), **noise).eval(), own, threat=threat, samples=200)
+        assert (found.budgets[~found.abstained] >= many).all()
+        assert (~found.abstained).any()
+
+
+def test_halving_finds_what_counting_finds():
+    low = np.linspace(0.4, 1, 40)
+    high = 1 - low
+    own = {"p_edge": 0.9, "p_node": 0.8}
+    found = injected_nodes(low, high, edges_per_node=3, most=60, **own)
+    for number, (a, b) in enumerate(zip(low, high, strict=True)):
+        held = [certified_soundly(a, b, count, 3, **own) for count in range(1, 61)]
+        assert found[number] == (sum(held) if a > b else -1)
+        assert held == sorted(held, reverse=True)

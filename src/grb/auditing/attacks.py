@@ -18,11 +18,11 @@ from grb.attack.modification.prbcd import PRBCD
 from grb.attack.modification.random_search import RandomSearch
 from grb.auditing.bridges import Bridges
 from grb.auditing.curve import value_of
+from grb.auditing.victim import answers
 from grb.dataset import Dataset
 from grb.errors import DataError
 from grb.graph import GraphEdit
 from grb.metric import Metric
-from grb.model.base import predict
 from grb.threat import Injection, Modification, Threat
 
 Effort = Literal["quick", "standard", "thorough"]
@@ -148,7 +148,7 @@ def strongest(
 
     def judge(edit: GraphEdit, name: str, seconds: float) -> None:
         changed = dataset.graph.apply(edit)
-        logits = predict(judged, changed).detach().cpu()
+        logits = answers(judged, changed, dataset)
         if len(logits) != changed.n:
             raise DataError(f"the model gives {len(logits)} rows for the {changed.n} nodes of the attacked graph")
         logits = logits[: dataset.num_nodes].clone()

@@ -8,10 +8,10 @@ from typing import Any
 from torch import nn
 
 from grb.auditing.curve import value_of
+from grb.auditing.victim import answers
 from grb.dataset import Dataset
 from grb.errors import GRBError
 from grb.metric import Metric
-from grb.model.base import predict
 from grb.names import perturbation_parts
 from grb.perturb import build_perturbation
 from grb.pipeline.profile_job import OTHER_FEATURES, perturb
@@ -41,7 +41,7 @@ def corrupted(name: str, model: nn.Module, dataset: Dataset, metric: Metric, *, 
     start = time.process_time()
     try:
         graph = perturb(dataset, dataset.graph, Spec("+".join(parts)), seed)
-        logits = predict(model, graph).detach().cpu()
+        logits = answers(model, graph, dataset)
         row["value"] = value_of(metric, logits[dataset.index_test], dataset.labels[dataset.index_test])
     except (GRBError, RuntimeError) as error:
         row["reason"] = (str(error).splitlines() or ["failed"])[0][:200]

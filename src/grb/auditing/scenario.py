@@ -202,8 +202,9 @@ def _local(run: Steps, scenario: str, threat: Threat) -> list[dict[str, Any]]:
 def _certified(run: Steps, threat: Threat, budgets: Sequence[int]) -> list[dict[str, Any]] | None:
     """What no edit can undercut, by budget: where this very model has a certificate, and the metric counts right targets."""
     counts = run.metric.name == "accuracy" or run.metric.name.startswith("recall:")
-    name = default_certificate(run.victim.model, threat)
-    if not counts or (name == "hash-vote" and not isinstance(run.victim.model, HashVote)):
+    model = run.victim.model
+    name = default_certificate(model, threat)
+    if not counts or (name == "hash-vote" and not isinstance(model, HashVote)):
         return None  # a vote around the model would be another model
     y = run.labels()
     if run.metric.label is not None and not bool((y == run.metric.label).all()):
@@ -211,9 +212,8 @@ def _certified(run: Steps, threat: Threat, budgets: Sequence[int]) -> list[dict[
 
     def make() -> tuple[Any, None]:
         try:
-            found = run_certificate(
-                build_certificate(name), run.victim.model, run.dataset, replace(threat, constraints=None), seed=run.seed
-            )
+            # with the keys that the attacked graphs are scored with
+            found = run_certificate(build_certificate(name), model, run.dataset, replace(threat, constraints=None))
         except GRBError as error:
             run.say(f"no certificate: {error}")
             return None, None

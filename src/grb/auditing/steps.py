@@ -12,14 +12,13 @@ from torch import Tensor
 from grb._version import __version__
 from grb.auditing import curve
 from grb.auditing.cache import Cache
-from grb.auditing.victim import Victim
+from grb.auditing.victim import Victim, answers
 from grb.dataset import Dataset
 from grb.errors import GRBError
 from grb.graph import GraphEdit
 from grb.metric import Metric
-from grb.model.base import predict
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,4 +71,4 @@ class Steps:
     def logits(self, edit: GraphEdit) -> Tensor:
         """What the model says of all original nodes under an edit."""
         changed = self.dataset.graph.apply(edit)
-        return predict(self.victim.model, changed).detach().cpu()[: self.dataset.num_nodes].clone()
+        return answers(self.victim.model, changed, self.dataset)[: self.dataset.num_nodes].clone()

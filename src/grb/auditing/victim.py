@@ -13,8 +13,10 @@ from grb.auditing.black_box import BlackBox, Program
 from grb.dataset import Dataset
 from grb.errors import DataError, GRBError
 from grb.evaluator.scoring import predict_checked
+from grb.graph import Graph
 from grb.model.adapters import Wrapped, wrap
-from grb.model.base import check_task
+from grb.model.base import EvaluationView, check_task, predict
+from grb.model.wrapped import Wrapper
 
 
 class _LogOf(nn.Module):
@@ -31,6 +33,16 @@ class _LogOf(nn.Module):
     def forward(self, x: Any, op: Any) -> Tensor:
         """Log-probabilities, [n, classes]."""
         return self.model(x, op).clamp(min=1e-12).log()
+
+    def observe(self, view: EvaluationView) -> None:
+        """As the model, if it takes note of what it may know."""
+        if hasattr(self.model, "observe"):
+            self.model.observe(view)  # type: ignore[operator]
+
+    def forget(self) -> None:
+        """As the model."""
+        if hasattr(self.model, "forget"):
+            self.model.forget()  # type: ignore[operator]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +79,23 @@ def as_victim(model: Any, dataset: Dataset, name: str | None = None) -> Victim:
     chosen = _as_module(model, notes)
     check_task(chosen, dataset)
     clean = _answers(chosen, dataset, _title(model))
-    if _are_probabilities(clean) and not getattr(chosen, "is_black_box", False):
+    # attacks know what to do with the votes of our own wrappers
+    plain = not isinstance(chosen, Wrapper) and not getattr(chosen, "is_black_box", False)
+    if plain and _are_probabilities(clean):
         notes.append("the model gives probabilities: their logarithms are taken as logits, which attacks follow better")
         chosen = _LogOf(chosen)
         clean = _answers(chosen, dataset, _title(model))
     title = name or getattr(model, "title", None) or _title(model)
     black_box = bool(getattr(chosen, "is_black_box", False))
     return Victim(chosen, str(title), black_box, _fingerprint(chosen, clean), clean, tuple(notes))
+
+
+def answers(model: nn.Module, graph: Graph, dataset: Dataset) -> Tensor:
+    """Logits of every node of a graph of a dataset, clean or changed; the model is told what it knows, as in every score."""
+    view = None
+    if hasattr(model, "observe") and dataset.task == "node":
+        view = EvaluationView.of(torch.cat([dataset.index_train, dataset.index_val]), graph.n)
+    return predict(model, graph, view).detach().cpu()
 
 
 def _answers(model: nn.Module, dataset: Dataset, title: str) -> Tensor:

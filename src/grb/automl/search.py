@@ -234,7 +234,7 @@ class _Score:
     def _attacked(self, trial: Any, given: Mapping[str, Any], seed: int) -> float:
         from grb.attack.base import AttackContext, run_attack
         from grb.attack.build import build_attack, default_threat
-        from grb.model.base import predict
+        from grb.model.base import EvaluationView, predict
 
         del trial
         assert self.model is not None
@@ -245,8 +245,11 @@ class _Score:
         )
         edit = run_attack(attack, context, seed=seed).edit
         targets = context.targets
-        before = predict(self.model, context.graph)[targets].argmax(1)
-        after = predict(self.model, context.graph.apply(edit))[targets].argmax(1)
+        known = torch.cat([self.dataset.index_train, self.dataset.index_val])
+        before, after = (
+            predict(self.model, graph, EvaluationView.of(known, graph.n))[targets].argmax(1)
+            for graph in (context.graph, context.graph.apply(edit))
+        )
         return float((before == after).double().mean())
 
 

@@ -82,7 +82,7 @@ def certified_excluded(
 
 
 def certified_soundly(
-    low: Floats, high: Floats, count: int, edges_per_node: int, *, p_edge: float, p_node: float
+    low: Floats, high: Floats, count: Ints | int, edges_per_node: int, *, p_edge: float, p_node: float
 ) -> Bools:
     r"""Certified if every node votes, whatever the votes depend on, [n].
 
@@ -104,10 +104,12 @@ def certified_soundly(
 
 def injected_nodes(low: Floats, high: Floats, *, edges_per_node: int, p_edge: float, p_node: float, most: int) -> Ints:
     """Largest number of injected nodes that every node survives, [n]; at most ``most``, -1 where the vote abstains."""
-    found = np.where(low > high, 0, -1).astype(np.int64)
-    for count in range(1, most + 1):
-        kept = certified_soundly(low, high, count, edges_per_node, p_edge=p_edge, p_node=p_node) & (found >= 0)
-        if not kept.any():
-            break
-        found[kept] = count
-    return found
+    ahead = np.asarray(low > high)
+    least, beyond = np.where(ahead, 0, -1).astype(np.int64), np.full(len(ahead), most + 1)
+    # whoever survives a number survives every smaller one: what is open between the two is halved
+    while (between := ahead & (beyond - least > 1)).any():
+        middle = (least + beyond) // 2
+        kept = certified_soundly(low, high, middle, edges_per_node, p_edge=p_edge, p_node=p_node)
+        least = np.where(between & kept, middle, least)
+        beyond = np.where(between & ~kept, middle, beyond)
+    return least

@@ -92,11 +92,12 @@ def hijacked_nodes(low: Floats, high: Floats, probabilities: Any, most: int) -> 
     """Largest number of hijacked nodes that every target survives, [t]; at most ``most``, -1 where the vote abstains."""
     found = np.where(low > high, 0, -1).astype(np.int64)
     alive = low > high
-    for count in range(1, most + 1):
+    for count in range(1, min(most, probabilities.shape[1]) + 1):
         alive &= _ahead(low, high, largest_sum(probabilities, count))
-        found[alive] = count
         if not alive.any():
-            break
+            return found
+        found[alive] = count
+    found[alive] = most  # there are no more nodes
     return found
 
 

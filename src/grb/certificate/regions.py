@@ -20,6 +20,7 @@ from math import comb, factorial
 import numpy as np
 
 from grb.certificate.confidence import Bools, Floats, Ints
+from grb.certificate.result import UNLIMITED
 from grb.errors import DataError
 
 # floating point sums of masses are right to this; a certificate must not depend on less
@@ -182,12 +183,15 @@ def certified_edits(
         high: Upper bound of every other class, [n].
         p_add: As in :func:`sparse_regions`.
         p_drop: As in :func:`sparse_regions`.
-        most: Where to stop.
+        most: Where to stop; any number is survived where what is drawn does not depend on edges.
         allow: ``add``, ``drop`` or both.
     """
     found = np.zeros(len(low), dtype=np.int64)
     alive = np.asarray(low > high)
     found[~alive] = -1
+    if _probability(p_add, "p_add") + _probability(p_drop, "p_drop") == 1:
+        found[alive] = UNLIMITED  # what is drawn does not depend on the edges that were there
+        return found
     for budget in range(1, most + 1):
         mixtures = [(add, budget - add) for add in range(budget + 1)]
         for add, drop in mixtures:

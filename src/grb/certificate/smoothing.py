@@ -42,8 +42,8 @@ from grb.threat import Modification, Threat
 
 # the largest budget that is looked at one by one; smoothing certifies a few changes, never hundreds
 MOST = 200
-# uniform numbers have 24 bits, so that probabilities of deletion are right to 1e-7; a few changes may add that up
-DRAWN = 1e-6
+# uniform numbers have 24 bits, so that every changed edge is drawn with a probability that is right to 6e-8; as many as are
+DRAWN = 2e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class SmoothingCertificate:
     sigma: float | None = None
     p_keep: float | None = None
     collective: bool = True
-    version = 2
+    version = 3
     name: ClassVar[str] = ""
     noise: ClassVar[Noise] = Noise()
 
