@@ -10,7 +10,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.options import Json, check_counts, names, use_machine
-from grb.errors import DataError
+from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -153,6 +153,15 @@ def trained_on(file: Path, meta: dict[str, Any]) -> str:
         raise DataError(f"{file} does not say which dataset it was trained on; give one with --dataset")
     if ":" in name:  # an import path: a file must not choose which code runs
         raise DataError(f"{file} names code '{name[:60]}' as its dataset; if you trust it, give it with --dataset")
+    from grb.catalogue import canonical
+
+    try:
+        canonical("dataset", name)
+    except UnknownName as unknown:  # most often data of one's own, whose file does not say where it is
+        raise DataError(
+            f"{file} was trained on '{name[:60]}', which is no dataset by name; give it by its path, as in "
+            f"--dataset ./{name[:60]}"
+        ) from unknown
     return name
 
 
