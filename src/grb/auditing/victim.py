@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ from grb.dataset import Dataset
 from grb.errors import DataError, GRBError
 from grb.evaluator.scoring import predict_checked
 from grb.model.adapters import Wrapped, wrap
-from grb.model.base import check_task
+from grb.model.base import GraphModel, check_task, predict
 
 
 class _LogOf(nn.Module):
@@ -31,6 +33,34 @@ class _LogOf(nn.Module):
     def forward(self, x: Any, op: Any) -> Tensor:
         """Log-probabilities, [n, classes]."""
         return self.model(x, op).clamp(min=1e-12).log()
+
+
+class _OneScore(nn.Module):
+    """Two columns from a model with one score per node, as one trained with a binary loss has: logit of the second class.
+
+    Args:
+        model: Gives [n, 1] or [n].
+        probabilities: Whether its scores are probabilities instead of logits.
+    """
+
+    def __init__(self, model: nn.Module, *, probabilities: bool) -> None:
+        super().__init__()
+        self.model, self.probabilities = model, probabilities
+
+    @property
+    def is_black_box(self) -> bool:
+        """As the model."""
+        return bool(getattr(self.model, "is_black_box", False))
+
+    def prepare(self, adj: Any) -> Any:
+        """As the model."""
+        return self.model.prepare(adj)  # type: ignore[operator]
+
+    def forward(self, x: Any, op: Any) -> Tensor:
+        """Zero and the logit of the second class, [n, 2]."""
+        scores = self.model(x, op).flatten()
+        logits = torch.logit(scores, eps=1e-6) if self.probabilities else scores
+        return torch.stack([torch.zeros_like(logits), logits], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +96,7 @@ def as_victim(model: Any, dataset: Dataset, name: str | None = None) -> Victim:
     notes: list[str] = []
     chosen = _as_module(model, notes)
     check_task(chosen, dataset)
+    chosen = _with_two_columns(chosen, dataset, notes)
     clean = _answers(chosen, dataset, _title(model))
     if _are_probabilities(clean) and not getattr(chosen, "is_black_box", False):
         notes.append("the model gives probabilities: their logarithms are taken as logits, which attacks follow better")
@@ -74,6 +105,29 @@ def as_victim(model: Any, dataset: Dataset, name: str | None = None) -> Victim:
     title = name or getattr(model, "title", None) or _title(model)
     black_box = bool(getattr(chosen, "is_black_box", False))
     return Victim(chosen, str(title), black_box, _fingerprint(chosen, clean), clean, tuple(notes))
+
+
+def _with_two_columns(model: nn.Module, dataset: Dataset, notes: list[str]) -> nn.Module:
+    """The model, or where it gives one score per node for two classes, that with a column for each class."""
+    if dataset.num_classes != 2 or isinstance(model, GraphModel):
+        return model
+    try:
+        rows = predict(model, dataset.graph).detach()
+    except Exception:  # it is asked once more, and then its error is told
+        return model
+    if (
+        not isinstance(rows, Tensor)
+        or not rows.is_floating_point()
+        or rows.numel() != dataset.num_nodes
+        or not len(rows)
+    ):
+        return model
+    inside = bool(((rows >= 0) & (rows <= 1)).all())
+    kind = "probability" if inside else "logit"
+    notes.append(
+        f"the model gives one score per node: it was read as the {kind} of class '{dataset.names.of_class(1)}'"
+    )
+    return _OneScore(model, probabilities=inside)
 
 
 def _answers(model: nn.Module, dataset: Dataset, title: str) -> Tensor:
@@ -106,10 +160,15 @@ def _as_module(model: Any, notes: list[str]) -> nn.Module:
         if not wrapped.has_edge_gradients:
             notes.append("it takes no edge weights: attacks on edges search by its answers instead of gradients")
         return wrapped.eval()
-    if isinstance(model, str):
+    if isinstance(model, str | os.PathLike):
         raise DataError(
-            f"model is the text '{model[:60]}', but a trained model is needed; grb.load_model reads a file, grb.train "
+            f"model is the text '{str(model)[:60]}', but a trained model is needed; grb.load_model reads a file, grb.train "
             "trains one"
+        )
+    if isinstance(model, Mapping):
+        raise DataError(
+            f"model is a {type(model).__name__}, as state_dict() gives it: weights without their module; make the module, give "
+            "it the weights by module.load_state_dict(...), and audit that"
         )
     if isinstance(model, type):
         raise DataError(

@@ -65,8 +65,8 @@ def evaluate(
 
     check_counts(threads=threads)
     use_machine(threads)
-    chosen = metric.get_all(metrics or "")
     model, loaded, fingerprint = _load(file, dataset)
+    chosen = metric.get_all(loaded.names.in_metrics(metrics or ""))
     changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits or []}
     if changes:
         output.echo("note: limits of the edits were not checked here; `grb attack` does when it makes one")
