@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 import grb
+from grb.auditing.attacks import largest_threat
+from grb.auditing.limits import threats_of
 from grb.constraints import Constraints
 from grb.dataset import Dataset, constraints_of
 from grb.dataset.original_names import OriginalNames
@@ -151,6 +153,21 @@ def test_an_audit_says_what_an_attacker_may_do() -> None:
     assert "1 one-hot groups" in said and "new edges to 30 nodes" in said
     used = {row["class"] for row in report.values["scenarios"][0]["used"]}
     assert used <= {"1"}
+
+
+def test_limits_of_an_audit_are_changes_of_the_default_ones_in_the_users_own_words() -> None:
+    dataset = accounts("standardise")
+    own = {"fixed": ["age"], "ranges": {"amount": [-1, 1]}, "connect": "class=1", "edge_cost": 1.0, "cost": 6.0}
+    given = {"injection": {"edges_per_node": 3, "constraints": own}, "modification": Modification(edges=2)}
+    found = threats_of(given, dataset)
+    plain = largest_threat("injection", dataset)
+    wanted = constraints_of(
+        dataset, fixed=["age"], ranges={"amount": (-1, 1)}, connect="class=1", edge_cost=1.0, cost=6.0
+    )
+    assert found["injection"] == Injection(plain.nodes, 3, plain.feature_range, constraints=wanted)
+    assert found["modification"] == Modification(edges=2) and threats_of(None, dataset) == {}
+    same = threats_of({"injection": {"constraints": wanted}}, dataset)["injection"]
+    assert same.constraints == wanted and same.edges_per_node == plain.edges_per_node
 
 
 def test_what_is_wrong_is_said() -> None:

@@ -11,8 +11,11 @@ import torch
 from scipy.sparse import eye_array
 from torch import nn
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.nn import HeteroConv, SAGEConv
 
 import grb
+from grb.auditing import AuditReport, check
+from grb.auditing.conditions import parse_only
 from grb.dataset import Dataset, constraints_of
 from grb.errors import GRBError
 from grb.threat import Injection, Modification
@@ -40,6 +43,24 @@ class Net(nn.Module):
 class Odd(nn.Module):
     def forward(self, a: Any, b: Any) -> Any:
         return a
+
+
+class Says(nn.Module):
+    def __init__(self, say: Any) -> None:
+        super().__init__()
+        self.say = say
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.say(x[:, :4])
+
+
+class Typed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = HeteroConv({("a", "to", "a"): SAGEConv(4, 2)})
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.layer(x, edge_index)
 
 
 def csv(folder: Path, nodes: str, edges: str) -> Path:
@@ -150,13 +171,92 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a column that is not there": (lambda d, m, f: constraints_of(d, fixed=["amount"]), "numbers of columns"),
     "a black box that answers with classes": (
         lambda d, m, f: grb.audit(lambda x, edge_index: np.zeros(len(x)), d, **FEW),
-        "a row of scores for each of 300 nodes is needed",
+        "each of which needs a column",
     ),
+    # of an audit of one's own model
+    "model and dataset in the other order": (lambda d, m, f: grb.audit(d, m), r"write grb.audit\(model, dataset\)"),
+    "the path of a model": (lambda d, m, f: grb.audit(Path("gcn.safetensors"), d), "grb.load_model reads a file"),
+    "weights for a model": (lambda d, m, f: grb.audit(m.state_dict(), d), r"module.load_state_dict\(...\)"),
+    "nothing for a model": (lambda d, m, f: grb.audit(None, d), "a trained module, or a function"),
+    "a class for a model": (lambda d, m, f: grb.audit(Net, d), "Net is a class"),
+    "a Data to audit on": (lambda d, m, f: grb.audit(m, d.to_pyg()), r"from_pyg\(data\) makes one"),
+    "the name of a dataset to audit on": (lambda d, m, f: grb.audit(m, "synth-tiny"), "a grb Dataset is needed"),
+    "graphs to classify": (lambda d, m, f: grb.audit(m, grb.load_dataset("synth-graphs")), "one label per node"),
+    "classes instead of scores": (lambda d, m, f: grb.audit(Says(lambda z: z.argmax(1)), d, **FEW), "one row for each"),
+    "arrays instead of tensors": (
+        lambda d, m, f: grb.audit(Says(lambda z: z.detach().numpy()), d, **FEW),
+        r"grb.wrap\(module, call=...\)",
+    ),
+    "a module of several types": (
+        lambda d, m, f: grb.audit(Typed(), d, **FEW),
+        r"HeteroData.to_homogeneous\(\)",
+    ),
+    "a model of fewer features": (
+        lambda d, m, f: grb.audit(Net(3, 4), d, **FEW),
+        "give it the columns that it was trained",
+    ),
+    "a name for surrogates": (lambda d, m, f: grb.audit(m, d, surrogates="gcn"), r"as in \['gcn'\]"),
+    "a misspelt surrogate": (lambda d, m, f: grb.audit(m, d, surrogates=["gnc"]), "Did you mean 'gcn'"),
+    "budgets without their scenario": (
+        lambda d, m, f: grb.audit(m, d, budgets=[1, 2]),
+        r"\{'injection': \[1, 2, 4\]\}",
+    ),
+    "a share for a budget": (
+        lambda d, m, f: grb.audit(m, d, budgets={"injection": [0.05]}),
+        "whole numbers from 1 on are needed",
+    ),
+    "a text for a number": (lambda d, m, f: grb.audit(m, d, below="0.8"), "below is '0.8', but a number"),
+    "a number for metrics": (lambda d, m, f: grb.audit(m, d, metrics=5), "names such as 'recall:1,accuracy'"),
+    "a text for a seed": (lambda d, m, f: grb.audit(m, d, seed="x"), "a whole number from 0 on"),
+    "a capital in the effort": (lambda d, m, f: grb.audit(m, d, effort="Quick"), "quick, standard or thorough"),
+    "a class for targets": (lambda d, m, f: grb.audit(m, d, targets="fraud"), "fraud"),
+    "a mask of another length": (
+        lambda d, m, f: grb.audit(m, d, targets=np.ones(5, dtype=bool)),
+        r"but \[300\] is needed",
+    ),
+    "no targets": (lambda d, m, f: grb.audit(m, d, targets=[]), "a list of ids, not empty"),
+    "limits without their scenario": (
+        lambda d, m, f: grb.audit(m, d, threats=Injection(1, 2, (0.0, 1.0))),
+        "a mapping from scenario to limits",
+    ),
+    "limits of another scenario": (
+        lambda d, m, f: grb.audit(m, d, threats={"injection": Modification(edges=3)}),
+        "give the one of that scenario",
+    ),
+    "a misspelt limit": (
+        lambda d, m, f: grb.audit(m, d, threats={"injection": {"edge_per_node": 3}}),
+        "Did you mean 'edges_per_node'",
+    ),
+    "a misspelt constraint": (
+        lambda d, m, f: grb.audit(m, d, threats={"injection": {"constraints": {"fix": [0]}}}),
+        "Did you mean 'fixed'",
+    ),
+    "a range of one number": (
+        lambda d, m, f: grb.audit(m, d, threats={"injection": {"constraints": {"ranges": {0: 3}}}}),
+        r"ranges: \{amount: \[0, 100\]\}",
+    ),
+    "a condition with two signs": (
+        lambda d, m, f: parse_only("worst_case.accuracy==0.8", ["injection"]),
+        ">=, <=, > or <",
+    ),
+    "a condition in per cent": (lambda d, m, f: parse_only("clean.accuracy>=80%", ["injection"]), "cannot be read"),
+    "a condition about nothing": (lambda d, m, f: parse_only("accuracy>=0.8", ["injection"]), "clean, worst_case"),
+    "a condition on a misspelt metric": (
+        lambda d, m, f: parse_only("worst_case.acuracy>=0.8", ["injection"]),
+        "Did you mean 'accuracy'",
+    ),
+    "a condition on what is not tried": (
+        lambda d, m, f: parse_only("modification.breaking_point>=3", ["injection"]),
+        "Allowed: clean, worst_case, corruption, flags, injection",
+    ),
+    "a file for a report": (lambda d, m, f: check("report.json", "clean.accuracy>=0"), "AuditReport.load reads a file"),
+    "another program for a report": (lambda d, m, f: AuditReport.load(f / "r.json"), "grb audit ... -o"),
 }
 
 
-def test_there_are_at_least_thirty() -> None:
-    assert len(MISTAKES) >= 30
+def test_there_are_at_least_thirty_and_thirty_of_an_audit() -> None:
+    names = list(MISTAKES)
+    assert len(names) >= 60 and len(names[names.index("model and dataset in the other order") :]) >= 30
 
 
 @pytest.mark.parametrize("mistake", list(MISTAKES))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv, to_hetero
 
 import grb
+from grb.auditing.victim import as_victim
 from grb.dataset import Dataset
 from grb.errors import GRBError
 
@@ -92,6 +93,29 @@ def test_odd_models_get_the_answers_that_they_give_themselves(what: str) -> None
     assert report.values["scenarios"][0]["points"][-1]["value"] <= report.values["clean"]["values"]["accuracy"]
 
 
+@pytest.mark.parametrize("shape", [(-1, 1), (-1,)])
+@pytest.mark.parametrize("kind", ["logit", "probability"])
+def test_one_score_per_node_is_that_of_the_second_of_two_classes(shape: tuple[int, ...], kind: str) -> None:
+    """As a model that was trained with a binary loss has it: the same curve as from two columns."""
+    dataset = ring()
+
+    def one(module: nn.Module, z: Tensor) -> Tensor:
+        score = z[:, 1] - z[:, 0]
+        return (torch.sigmoid(score) if kind == "probability" else score).reshape(shape)
+
+    options = {**QUICK, "budgets": {"injection": [2]}}
+    single, both = (grb.audit(module, dataset, **options) for module in (Sums(one), Sums()))
+    curves = [[point["value"] for point in each.values["scenarios"][0]["points"]] for each in (single, both)]
+    assert curves[0] == pytest.approx(curves[1], abs=0.1) and curves[0][0] == curves[1][0]
+    assert any(f"read as the {kind} of class '1'" in note for note in single.values["notes"])
+    if kind == "logit":
+        edges = torch.stack([dataset.graph.adj.pattern.row_ids, dataset.graph.adj.pattern.indices]).long()
+        said = as_victim(lambda x, e: Sums(one)(torch.from_numpy(x), torch.from_numpy(e)).detach().numpy(), dataset)
+        with torch.no_grad():
+            assert torch.allclose(said.clean[:, 1], Sums(one)(dataset.features, edges).flatten(), atol=1e-5)
+        assert said.black_box
+
+
 def test_precision_of_a_module_is_its_own_for_weights_of_edges_too() -> None:
     class Weighted(Sums):
         def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
@@ -162,7 +186,10 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: grb.audit(Sums(lambda module, z: {"logits": z}), ring(), **QUICK),
         r"gives a dict, .*grb.wrap\(module, call",
     ),
-    "one column of scores": (lambda: grb.audit(Sums(classes=1), ring(), **QUICK), "each of which needs a column"),
+    "one column of scores for three classes": (
+        lambda: grb.audit(Sums(classes=1), ring(y=np.arange(24) % 3), **QUICK),
+        "each of which needs a column",
+    ),
     "more columns than classes": (lambda: grb.audit(Sums(classes=4), ring(), **QUICK), "each of which needs a column"),
     "NaN": (lambda: grb.audit(Sums(lambda module, z: z / 0 * 0), ring(), **QUICK), "gives NaN for all 12 targets"),
     "an exception": (lambda: grb.audit(Sums(raising), ring(), **QUICK), "'Sums' fails .*ValueError: out of luck"),

@@ -76,6 +76,17 @@ def test_recall_of_a_class_aims_at_its_nodes_and_reports_collateral() -> None:
     assert "class 'fraud'" in report.values["threat_model"]["goal"]
 
 
+def test_classes_of_metrics_may_be_named() -> None:
+    dataset = hubs()
+    report = grb.audit(TwoHops(), dataset, metrics="recall:fraud", scenarios=["injection"], **QUICK)
+    assert report.values["metric"]["name"] == "recall:1"
+    assert report.values["metric"]["description"] == "recall of class 1, 'fraud'"
+    assert report.headline.startswith("recall:1 (class 'fraud') of TwoHops ")
+    assert list(grb.evaluate(grb.wrap(TwoHops()), dataset, metrics="f1:fraud")) == ["accuracy", "f1:1"]
+    with pytest.raises(UnknownName, match="no class 'frauds'. Did you mean 'fraud'"):
+        grb.audit(TwoHops(), dataset, metrics="recall:frauds", **QUICK)
+
+
 def test_numbers_are_those_of_the_evaluator() -> None:
     dataset = grb.load_dataset("synth-tiny")
     model = grb.train("gcn", dataset, epochs=20)

@@ -58,12 +58,32 @@ def test_conditions_set_the_exit_code(grb, grb_json, model, tmp_path):
         (("--id", "account"), "is no path"),
         (("--effort", "quik"), "quick, standard or thorough is needed"),
         (("--scenario", "inject"), "Did you mean 'injection'"),
+        (("--fail-under", "worst_case.recal:1>=0.8"), "Did you mean 'recall'"),
+        (("--no-corruptions", "--fail-under", "corruption.accuracy>=0.8"), "Allowed: clean, worst_case, flags"),
+        (("--surrogates", "gnc"), "Did you mean 'gcn'"),
+        (("--limits", "none.yaml"), "cannot read none.yaml"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(grb, model, words, said):
     done = grb("audit", *([model] if words else []), *words)
     assert done.exit_code == 2 and said in done.stderr, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_limits_come_from_a_file(grb, model, tmp_path):
+    (tmp_path / "limits.yaml").write_text(
+        "injection:\n  edges_per_node: 2\n  constraints: {fixed: [0], connect: targets}\n", encoding="utf-8"
+    )
+    words = ("--limits", tmp_path / "limits.yaml", "--budget", "injection=1", "--surrogates", "none")
+    done = grb("audit", model, *QUICK, *words, "-o", tmp_path / "r.json")
+    assert done.exit_code == 0, done.stderr
+    values = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    (found,) = values["scenarios"]
+    assert found["threat"]["edges_per_node"] == 2 and found["threat"]["constraints"]["fixed"] == [0]
+    assert "with up to 2 edges each" in values["threat_model"]["capability"][0] and found["transfers"] == []
+    (tmp_path / "limits.yaml").write_text("injection: {edges_per_nodes: 2}", encoding="utf-8")
+    done = grb("audit", model, *QUICK, *words)
+    assert done.exit_code == 2 and "Did you mean 'edges_per_node'" in done.stderr
 
 
 def test_modules_by_name_with_weights_and_programs(grb, tmp_path, monkeypatch):

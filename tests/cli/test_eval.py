@@ -126,6 +126,15 @@ def test_a_file_without_dataset_asks_for_one(grb, checkpoint, tmp_path):
     assert grb("eval", path, "--dataset", "synth-tiny").exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["eval", "audit", "certify", "attack"])
+def test_a_model_of_own_data_asks_for_its_path(grb, checkpoint, tmp_path, command):
+    path = save_model(load_model(checkpoint), tmp_path / "mine.safetensors", dataset="accounts")
+    done = grb(*(("attack", "pgd", "--model", path) if command == "attack" else (command, path)))
+    assert done.exit_code == 2
+    said = "was trained on 'accounts', which is no dataset by name; give it by its path, as in --dataset ./accounts"
+    assert refusal(done).endswith(said)
+
+
 def test_other_data_under_the_same_name_is_warned_about(grb, checkpoint, tmp_path):
     model = load_model(checkpoint)
     path = save_model(model, tmp_path / "old.safetensors", dataset="synth-tiny", fingerprint="0" * 64)

@@ -52,6 +52,8 @@ class BlackBox(nn.Module):
         features = dense(x).detach().cpu().numpy()
         found = self.ask(features.copy(), op.copy())
         scores = found.detach().cpu().numpy() if isinstance(found, Tensor) else np.asarray(found)
+        if scores.ndim == 1 and scores.dtype.kind == "f":  # one score per node: that of the second of two classes
+            scores = scores[:, None]
         if scores.ndim != 2 or len(scores) != len(features) or scores.dtype.kind not in "fiub":
             raise DataError(
                 f"the black box gives {scores.dtype} of shape {list(scores.shape)}, but a row of scores for each of "

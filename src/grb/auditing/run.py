@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from grb._version import __version__
 from grb.auditing import baselines, corruptions, curve, findings
 from grb.auditing.attacks import QUERIES, check_effort
 from grb.auditing.cache import Cache
+from grb.auditing.limits import check_threats, threats_of
 from grb.auditing.report import KIND, AuditReport
 from grb.auditing.scenario import attack_scenario
 from grb.auditing.steps import Steps
@@ -19,6 +20,7 @@ from grb.auditing.threat_words import NOT_TESTED, threat_model
 from grb.auditing.victim import as_victim
 from grb.dataset import Dataset
 from grb.dataset.targets import Targets
+from grb.defense import build_defense
 from grb.errors import DataError, GRBError, UnknownName
 from grb.evaluator.baseline import check_constant, check_majority, majority
 from grb.evaluator.sanity_checks import check_model
@@ -26,7 +28,7 @@ from grb.evaluator.score_checks import check_scores
 from grb.evaluator.scoring import Metrics, prediction_of
 from grb.metric import Metric, get_all
 from grb.pipeline.spec import jsonable
-from grb.threat import Injection, Threat
+from grb.threat import Threat
 
 SCENARIOS = ("injection", "modification")
 IMBALANCED = 0.8
@@ -41,7 +43,7 @@ def audit(
     targets: Targets | None = None,
     scenarios: Sequence[str] = SCENARIOS,
     budgets: Mapping[str, Sequence[int]] | None = None,
-    threats: Mapping[str, Threat] | None = None,
+    threats: Mapping[str, Threat | Mapping[str, Any]] | None = None,
     below: float | None = None,
     effort: str = "standard",
     surrogates: Sequence[str] = ("gcn",),
@@ -58,13 +60,15 @@ def audit(
         model: A model of grb, any ``nn.Module`` of torch_geometric, DGL, CogDL or torch, a function of (x, edge_index) that
             answers with scores, or a :class:`~grb.auditing.Program`. The last two are attacked by queries alone.
         dataset: One graph with nodes to classify; the model must not have seen its test nodes' labels.
-        metrics: What counts, names or functions; the first one leads. By default accuracy, or where one class has more than
-            80 % the recall of the rarest class.
+        metrics: What counts, names (``recall:1``, or by the name of the class ``recall:fraud``) or functions; the first one
+            leads. By default accuracy, or where one class has more than 80 % the recall of the rarest class.
         targets: Only these test nodes are attacked and scored, the rest is collateral; ids, a mask, ``class=NAME`` or a column.
             If the leading metric is the recall of a class, its test nodes by default.
         scenarios: ``injection``, ``modification`` or both.
         budgets: Numbers of injected nodes or changed edges by scenario; five up to the default limits otherwise.
-        threats: Threat models by scenario instead of the default ones; the budgets replace their number of nodes or edges.
+        threats: Threat models by scenario instead of the default ones, or what changes in those as a mapping (``{"injection":
+            {"edges_per_node": 5, "constraints": {"fixed": ["age"]}}}``; constraints are those of
+            :func:`~grb.dataset.constraints_of`). The budgets replace their number of nodes or edges.
         below: The model is broken where the leading metric falls below this; 0.8, or four fifths of the clean value where that
             is less, by default.
         effort: ``quick`` (a few cheap attacks), ``standard`` (the standard ensemble) or ``thorough``.
@@ -82,7 +86,12 @@ def audit(
     >>> report.values["worst_case"]["values"]["accuracy"] <= report.values["clean"]["values"]["accuracy"]
     True
     """
+    if isinstance(model, Dataset) and not isinstance(dataset, Dataset):
+        raise DataError("model and dataset are the other way round; write grb.audit(model, dataset)")
     _check(dataset, scenarios, budgets, threats, below, effort)
+    _check_surrogates(surrogates, dataset)
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise DataError(f"seed is {seed!r}, but a whole number from 0 on is needed")
     say = on_progress or (lambda line: None)
     chosen = _metrics(dataset, metrics)
     leading = next(iter(chosen.values()))
@@ -96,13 +105,14 @@ def audit(
                 f"metric '{leading.name}' counts class '{named}', which no test node of '{dataset.name}' has; choose another"
             )
         dataset = dataset.with_targets(dataset.labels == leading.label)
-        said = f"the test nodes of class '{dataset.names.of_class(leading.label)}', which {leading.name} counts"
+        said = f"the test nodes of class '{dataset.names.of_class(leading.label)}', those that {leading.name} counts,"
     elif targets is not None:
         dataset = scored = dataset.with_targets(targets)
         said = f"the targets ({targets})" if isinstance(targets, str) else "the targets"
     else:
         dataset = scored = dataset.with_targets(dataset.index_test)
         said = "the test nodes"
+    allowed = threats_of(threats, dataset)
     say("clean metrics and baselines")
     victim = as_victim(model, dataset, name)
     asks = _queries(queries, effort, black_box=victim.black_box)
@@ -110,9 +120,7 @@ def audit(
     clean = _clean(run)
     threshold = _threshold(below, clean["values"][leading.name], leading)
     made = [
-        attack_scenario(
-            run, scenario, (budgets or {}).get(scenario), (threats or {}).get(scenario), threshold, surrogates
-        )
+        attack_scenario(run, scenario, (budgets or {}).get(scenario), allowed.get(scenario), threshold, surrogates)
         for scenario in scenarios
     ]
     rows = [_corruption(run, each) for each in corruptions.NAMES] if corrupt else []
@@ -122,7 +130,7 @@ def audit(
         "grb": __version__,
         "model": {"name": victim.name, "fingerprint": victim.fingerprint, "black_box": victim.black_box},
         "dataset": _about(dataset, whole),
-        "metric": {"name": leading.name, "description": leading.description, "below": threshold},
+        "metric": {"name": leading.name, "description": _described(leading, dataset), "below": threshold},
         "metrics": list(chosen),
         "threat_model": threat_model([each["limits"] for each in made], said, queries=asks),
         "clean": clean,
@@ -149,7 +157,7 @@ def _check(
     dataset: Any,
     scenarios: Sequence[str],
     budgets: Mapping[str, Sequence[int]] | None,
-    threats: Mapping[str, Threat] | None,
+    threats: Mapping[str, Threat | Mapping[str, Any]] | None,
     below: float | None,
     effort: str,
 ) -> None:
@@ -166,6 +174,11 @@ def _check(
         raise DataError(f"'{dataset.name}' has no test nodes to audit; give a split with test nodes")
     if isinstance(scenarios, str) or not scenarios:
         raise DataError(f"scenarios is {scenarios!r}, but a list of {' and '.join(SCENARIOS)} is needed")
+    check_threats(threats or {})
+    if budgets is not None and not isinstance(budgets, Mapping):
+        raise DataError(
+            f"budgets are {budgets!r:.60}, but a mapping from scenario to budgets is needed, as in {{'injection': [1, 2, 4]}}"
+        )
     for scenario in (*scenarios, *(budgets or ()), *(threats or ())):
         if scenario not in SCENARIOS:
             raise UnknownName("scenario", str(scenario), SCENARIOS, advice=f"Allowed: {', '.join(SCENARIOS)}.")
@@ -175,11 +188,16 @@ def _check(
             raise DataError(
                 f"budgets of {scenario} are {given!r}, but whole numbers from 1 on are needed, as in [1, 2, 4]"
             )
-    for scenario, threat in (threats or {}).items():
-        if isinstance(threat, Injection) != (scenario == "injection"):
-            raise DataError(f"the threat of {scenario} is a {type(threat).__name__}; give the one of that scenario")
-    if below is not None and not 0 < below <= 1:
-        raise DataError(f"below is {below}, but a number above 0 and up to 1 is needed")
+    if below is not None and not (isinstance(below, int | float) and 0 < below <= 1):
+        raise DataError(f"below is {below!r}, but a number above 0 and up to 1 is needed")
+
+
+def _check_surrogates(given: Any, dataset: Dataset) -> None:
+    """Refuse surrogates that cannot be trained, before minutes are spent."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise DataError(f"surrogates is {given!r}, but a list of models is needed, as in ['gcn']; [] for no transfers")
+    for each in given:
+        build_defense(each, dataset.name)
 
 
 def _queries(given: int | None, effort: str, *, black_box: bool) -> int | None:
@@ -198,7 +216,11 @@ def _metrics(dataset: Dataset, given: Metrics | None) -> dict[str, Metric]:
     y = dataset.labels[dataset.index_test]
     top, share = majority(y)
     if given is not None:
-        chosen = get_all(given)
+        if callable(given):
+            given = [given]
+        if not isinstance(given, Iterable):
+            raise DataError(f"metrics is {given!r}, but names such as 'recall:1,accuracy', or functions, are needed")
+        chosen = get_all(dataset.names.in_metrics(given))
         if not chosen:
             raise DataError("metrics is empty; name at least one, for instance accuracy")
         for each in chosen.values():
@@ -325,7 +347,11 @@ def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
 
 def _left_out(made: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], *, corrupt: bool) -> list[str]:
     missing = [row["name"] for row in rows if row["value"] is None]
-    said = ["certified lower bounds (`grb certify`)"] if all(each["certified"] is None for each in made) else []
+    said = (
+        ["certified lower bounds: grb certify gives them for some models"]
+        if all(each["certified"] is None for each in made)
+        else []
+    )
     if not corrupt:
         return [*said, "corruptions: they were switched off"]
     if missing:
@@ -341,4 +367,20 @@ def _headline(run: Steps, clean: Mapping[str, Any], made: Sequence[Mapping[str, 
     majority_value = clean["baselines"]["majority"].get(name)
     base = "" if majority_value is None else f" (always the largest class: {majority_value:.2f})"
     change = f"falls from {before:.2f}{base} to {after:.2f}" if after < before else f"stays at {before:.2f}{base}"
-    return f"{name} of {run.victim.name} {change} in the worst case found. {parts[:1].upper()}{parts[1:]}."
+    kind = ""
+    if run.metric.label is not None and run.dataset.names.classes is not None:
+        kind = f" (class '{run.dataset.names.of_class(run.metric.label)}')"
+    return f"{_capital(name)}{kind} of {run.victim.name} {change} in the worst case found. {_capital(parts)}."
+
+
+def _capital(sentence: str) -> str:
+    """The sentence with a capital; a name such as ``recall:1`` that begins it stays as one writes it."""
+    first = sentence.partition(" ")[0]
+    return sentence if ":" in first else sentence[:1].upper() + sentence[1:]
+
+
+def _described(metric: Metric, dataset: Dataset) -> str:
+    """What a metric measures, with the class by its name."""
+    if metric.label is None or dataset.names.classes is None:
+        return metric.description
+    return f"{metric.description}, '{dataset.names.of_class(metric.label)}'"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,24 +17,25 @@ from grb.errors import DataError, GRBError
 from grb.evaluator.scoring import predict_checked
 from grb.graph import Graph
 from grb.model.adapters import Wrapped, wrap
-from grb.model.base import EvaluationView, check_task, predict
+from grb.model.base import EvaluationView, GraphModel, check_task, predict
 from grb.model.wrapped import Wrapper
 
 
-class _LogOf(nn.Module):
-    """Logarithms of a model's probabilities, which are logits: losses that take logits follow them much better."""
+class _Read(nn.Module):
+    """A model whose outputs are read in another way; all else is as the model says."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
+    @property
+    def is_black_box(self) -> bool:
+        """As the model."""
+        return bool(getattr(self.model, "is_black_box", False))
+
     def prepare(self, adj: Any) -> Any:
         """As the model."""
         return self.model.prepare(adj)  # type: ignore[operator]
-
-    def forward(self, x: Any, op: Any) -> Tensor:
-        """Log-probabilities, [n, classes]."""
-        return self.model(x, op).clamp(min=1e-12).log()
 
     def observe(self, view: EvaluationView) -> None:
         """As the model, if it takes note of what it may know."""
@@ -43,6 +46,33 @@ class _LogOf(nn.Module):
         """As the model."""
         if hasattr(self.model, "forget"):
             self.model.forget()  # type: ignore[operator]
+
+
+class _LogOf(_Read):
+    """Logarithms of a model's probabilities, which are logits: losses that take logits follow them much better."""
+
+    def forward(self, x: Any, op: Any) -> Tensor:
+        """Log-probabilities, [n, classes]."""
+        return self.model(x, op).clamp(min=1e-12).log()
+
+
+class _OneScore(_Read):
+    """Two columns from a model with one score per node, as one trained with a binary loss has: logit of the second class.
+
+    Args:
+        model: Gives [n, 1] or [n].
+        probabilities: Whether its scores are probabilities instead of logits.
+    """
+
+    def __init__(self, model: nn.Module, *, probabilities: bool) -> None:
+        super().__init__(model)
+        self.probabilities = probabilities
+
+    def forward(self, x: Any, op: Any) -> Tensor:
+        """Zero and the logit of the second class, [n, 2]."""
+        scores = self.model(x, op).flatten()
+        logits = torch.logit(scores, eps=1e-6) if self.probabilities else scores
+        return torch.stack([torch.zeros_like(logits), logits], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +108,7 @@ def as_victim(model: Any, dataset: Dataset, name: str | None = None) -> Victim:
     notes: list[str] = []
     chosen = _as_module(model, notes)
     check_task(chosen, dataset)
+    chosen = _with_two_columns(chosen, dataset, notes)
     clean = _answers(chosen, dataset, _title(model))
     # attacks know what to do with the votes of our own wrappers
     plain = not isinstance(chosen, Wrapper) and not getattr(chosen, "is_black_box", False)
@@ -96,6 +127,29 @@ def answers(model: nn.Module, graph: Graph, dataset: Dataset) -> Tensor:
     if hasattr(model, "observe") and dataset.task == "node":
         view = EvaluationView.of(torch.cat([dataset.index_train, dataset.index_val]), graph.n)
     return predict(model, graph, view).detach().cpu()
+
+
+def _with_two_columns(model: nn.Module, dataset: Dataset, notes: list[str]) -> nn.Module:
+    """The model, or where it gives one score per node for two classes, that with a column for each class."""
+    if dataset.num_classes != 2 or isinstance(model, GraphModel):
+        return model
+    try:
+        rows = predict(model, dataset.graph).detach()
+    except Exception:  # it is asked once more, and then its error is told
+        return model
+    if (
+        not isinstance(rows, Tensor)
+        or not rows.is_floating_point()
+        or rows.numel() != dataset.num_nodes
+        or not len(rows)
+    ):
+        return model
+    inside = bool(((rows >= 0) & (rows <= 1)).all())
+    kind = "probability" if inside else "logit"
+    notes.append(
+        f"the model gives one score per node: it was read as the {kind} of class '{dataset.names.of_class(1)}'"
+    )
+    return _OneScore(model, probabilities=inside)
 
 
 def _answers(model: nn.Module, dataset: Dataset, title: str) -> Tensor:
@@ -128,10 +182,15 @@ def _as_module(model: Any, notes: list[str]) -> nn.Module:
         if not wrapped.has_edge_gradients:
             notes.append("it takes no edge weights: attacks on edges search by its answers instead of gradients")
         return wrapped.eval()
-    if isinstance(model, str):
+    if isinstance(model, str | os.PathLike):
         raise DataError(
-            f"model is the text '{model[:60]}', but a trained model is needed; grb.load_model reads a file, grb.train "
+            f"model is the text '{str(model)[:60]}', but a trained model is needed; grb.load_model reads a file, grb.train "
             "trains one"
+        )
+    if isinstance(model, Mapping):
+        raise DataError(
+            f"model is a {type(model).__name__}, as state_dict() gives it: weights without their module; make the module, give "
+            "it the weights by module.load_state_dict(...), and audit that"
         )
     if isinstance(model, type):
         raise DataError(

@@ -60,6 +60,18 @@ def audit(
     below: Annotated[
         float | None, typer.Option(help="The model is broken where the leading metric is below this.")
     ] = None,
+    limits: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.yaml",
+            help="What attackers may do instead of the default limits, by scenario: nodes, edges_per_node, edges, ... and "
+            "constraints in the names of your columns.",
+        ),
+    ] = None,
+    surrogates: Annotated[
+        str,
+        typer.Option(metavar="NAME,...", help="Models that transfers start from, trained here; none for no transfers."),
+    ] = "gcn",
     effort: Annotated[str, typer.Option(help="How much to compute: quick, standard or thorough.")] = "standard",
     corruptions: Annotated[bool, typer.Option(help="Try the corruptions of the graph and its features too.")] = True,
     queries: Annotated[
@@ -110,13 +122,18 @@ def audit(
     from grb.auditing import audit as run_audit
     from grb.auditing import check
     from grb.auditing.conditions import parse_only
+    from grb.pipeline.safe_yaml import parse_mapping, read_text
 
+    listed = [each.strip() for each in scenarios.split(",")]
     options.check_counts(threads=threads)
     options.check_seed("seed", seed)
     if fail_under is not None:
-        parse_only(fail_under)
+        parse_only(fail_under, listed, corrupt=corruptions)
     for path in written or ():
         _check_ending(path)
+    threats = (
+        None if limits is None else parse_mapping(read_text(limits, max_bytes=100_000, what="limits"), str(limits))
+    )
     columns = {"id": node_id, "label": label, "source": source, "target": target, "split": split_column, "time": time}
     given = {role: column for role, column in columns.items() if column is not None}
     options.use_machine(threads)
@@ -127,10 +144,12 @@ def audit(
         loaded,
         metrics=metrics,
         targets=None if targets is None else options.chosen_targets(targets),
-        scenarios=[each.strip() for each in scenarios.split(",")],
+        scenarios=listed,
         budgets=_budgets(budgets or []),
+        threats=threats,
         below=below,
         effort=effort,
+        surrogates=[] if surrogates == "none" else [each.strip() for each in surrogates.split(",")],
         corrupt=corruptions,
         queries=queries,
         seed=seed,

@@ -10,7 +10,7 @@ import typer
 
 from grb.cli import output
 from grb.cli.options import Json, check_counts, names, use_machine
-from grb.errors import DataError
+from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
     from grb.dataset import Dataset
@@ -65,8 +65,8 @@ def evaluate(
 
     check_counts(threads=threads)
     use_machine(threads)
-    chosen = metric.get_all(metrics or "")
     model, loaded, fingerprint = _load(file, dataset)
+    chosen = metric.get_all(loaded.names.in_metrics(metrics or ""))
     changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits or []}
     if changes:
         output.echo("note: limits of the edits were not checked here; `grb attack` does when it makes one")
@@ -153,6 +153,15 @@ def trained_on(file: Path, meta: dict[str, Any]) -> str:
         raise DataError(f"{file} does not say which dataset it was trained on; give one with --dataset")
     if ":" in name:  # an import path: a file must not choose which code runs
         raise DataError(f"{file} names code '{name[:60]}' as its dataset; if you trust it, give it with --dataset")
+    from grb.catalogue import canonical
+
+    try:
+        canonical("dataset", name)
+    except UnknownName as unknown:  # most often data of one's own, whose file does not say where it is
+        raise DataError(
+            f"{file} was trained on '{name[:60]}', which is no dataset by name; give it by its path, as in "
+            f"--dataset ./{name[:60]}"
+        ) from unknown
     return name
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from grb.errors import DataError
+from grb.errors import DataError, UnknownName
+from grb.metric.names import ALIASES, METRICS
 
 Array = np.ndarray[Any, Any]
 KINDS = ("nodes", "classes", "features")
@@ -46,6 +47,31 @@ class OriginalNames:
         """The name of a class, or its number."""
         known = self.classes
         return str(number) if known is None or number >= len(known) else str(known[number])
+
+    def in_metrics(self, given: Any) -> Any:
+        """Metrics whose class is named, as in ``recall:fraud``, with its number, as in ``recall:1``; others as they are.
+
+        >>> OriginalNames(classes=["honest", "fraud"]).in_metrics("recall:fraud,accuracy")
+        'recall:1,accuracy'
+        """
+        if self.classes is None or callable(given) or not isinstance(given, Iterable):
+            return given
+        if isinstance(given, str):
+            return ",".join(self._in_metric(part) for part in given.split(","))
+        return [self._in_metric(each) if isinstance(each, str) else each for each in given]
+
+    def _in_metric(self, text: str) -> str:
+        head, _, name = text.partition(":")
+        own = head.strip().lower().replace("_", "-")
+        name = name.strip()
+        if ALIASES.get(own, own) not in METRICS or not name or name.isdigit():
+            return text
+        known = [str(each) for each in self.classes or ()]
+        if name not in known:
+            raise UnknownName(
+                "class", name, known, advice=f"Allowed: {', '.join(known[:12])}, or their numbers from 0."
+            )
+        return f"{head}:{known.index(name)}"
 
     def of_feature(self, column: int) -> str:
         """The name of a feature, or the number of its column."""

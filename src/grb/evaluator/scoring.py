@@ -87,7 +87,7 @@ def score(
         graph: A changed graph instead of an edit.
     """
     primary = primary_metric(dataset)
-    chosen = {primary: metric.get(primary)} | metric.get_all(metrics)
+    chosen = {primary: metric.get(primary)} | metric.get_all(dataset.names.in_metrics(metrics))
     _check_classes(chosen.values(), dataset)
     targets = {name: dataset.test_ids(name) for name in _difficulties(dataset, difficulties)}
     if after is None:
@@ -116,7 +116,7 @@ def primary_metric(dataset: Dataset) -> str:
 
 def check_metrics(metrics: Metrics, dataset: Dataset) -> None:
     """Refuse unknown metrics, and those of a class that the dataset does not have."""
-    _check_classes(metric.get_all(metrics).values(), dataset)
+    _check_classes(metric.get_all(dataset.names.in_metrics(metrics)).values(), dataset)
 
 
 def predict_checked(model: nn.Module, graph: Graph, dataset: Dataset, view: EvaluationView | None = None) -> Prediction:

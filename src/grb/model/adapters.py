@@ -160,7 +160,7 @@ class Wrapped(nn.Module):
                 raise
             raise DataError(
                 f"{type(self.module).__name__} was made for another number of features than the {features.shape[1]} of this "
-                f"graph ({error})"
+                f"graph ({error}); give it the columns that it was trained on"
             ) from None
 
     def _logits_of(self, features: Tensor, op: Any, ptr: Tensor | None) -> Tensor:
@@ -327,6 +327,7 @@ def _guess(module: nn.Module, names: list[str]) -> Style:
     typed = type(module).__name__ == "GraphModule" and any(
         isinstance(each, nn.ModuleDict) for each in module.children()
     )
+    typed = typed or any(type(each).__name__ in ("HeteroConv", "HGTConv", "HANConv") for each in module.modules())
     if typed or any(name.endswith("_dict") for name in names) or "hetero" in type(module).__name__.lower():
         raise DataError(
             f"forward({', '.join(names)}) of {type(module).__name__} takes nodes of several types, but grb's graphs have one; "
