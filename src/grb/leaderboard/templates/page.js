@@ -524,7 +524,7 @@
         ["claimed", cell[CLAIM] ? claimText(cell[CLAIM], 0) : null],
         ["paper", paper ? fixed(paper[0], 2) + " \u00b1" + fixed(paper[1], 2) + ", ours minus paper " + signed(cell[ACCURACY][MEAN] - paper[0], 2) : null],
         ["accuracy lost", cell[DROP] ? long(cell[DROP], -1) : null],
-        ["predictions changed", clean ? null : long(cell[CHANGED], 0)],
+        ["predictions changed", clean || !cell[CHANGED] ? null : long(cell[CHANGED], 0)],
         ["victim", spec(victim.victim_spec) || board.defenses[defense]],
         ["parameters", victim.parameters],
         ["seeds of the victim", unique(victims.map((each) => each.victim_seed))],
@@ -697,7 +697,7 @@
       const [mean, std, low, high, runs] = cell[ACCURACY];
       const cost = (white ? board.whiteCost : board.cost)[cell[MODE]][cell[ATTACK]];
       return [board.dataset, board.scenario, board.recipe, board.modes[cell[MODE]], (white ? board.whiteBox : board.attacks)[cell[ATTACK]],
-        white ? "white-box" : clean ? "none" : "transfer", board.defenses[cell[DEFENSE]], mean, std, low, high, runs, cell[CHANGED][MEAN],
+        white ? "white-box" : clean ? "none" : "transfer", board.defenses[cell[DEFENSE]], mean, std, low, high, runs, cell[CHANGED] ? cell[CHANGED][MEAN] : null,
         cell[PAPER] ? cell[PAPER][0] : null, cell[PAPER] ? cell[PAPER][1] : null, cost,
         ...(cell[CLAIM] ? [cell[CLAIM][0], cell[CLAIM][1], cell[CLAIM][2] ? "yes" : "no"] : [null, null, null]), cell[SIGNER]];
     });
