@@ -35,8 +35,16 @@ def test_what_is_not_of_the_catalogue_cites_nothing(name: str) -> None:
 
 
 def test_every_link_belongs_to_a_paper_that_is_cited() -> None:
-    cited = {paper.key for kind in ("model", "attack") for name in KINDS[kind] for paper in references(kind, name)}
+    cited = {
+        paper.key for kind in ("model", "attack", "defense") for name in KINDS[kind] for paper in references(kind, name)
+    }
     assert set(_LINKS) <= cited
+
+
+def test_every_paper_has_a_link_but_those_that_are_on_no_archive() -> None:
+    cited = {each for kind in ("model", "attack", "defense") for name in KINDS[kind] for each in references(kind, name)}
+    assert {each.key for each in cited if not each.link} == {"akhondzadeh2026eva", "xia2024gnncert", "zheng2020kdd"}
+    assert len({each.key for each in cited}) == len(cited), "one paper, two titles"
 
 
 def test_nothing_heavy_is_imported_for_it() -> None:

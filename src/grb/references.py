@@ -19,6 +19,7 @@ _NAME = r"[^\W\d_a-z][\w'-]+"
 _CITATION = re.compile(
     rf"({_NAME}(?:(?:, | and ){_NAME})*(?: et al\.)?), \*([^*]{{3,200}})\*(?: \([^)]*\))?,? ?([^;.]{{0,60}}?)(\d{{4}})\b"
 )
+# each was looked up, with its title beside it, in the docs of PyTorch Geometric and DGL and in lists of the literature
 _ARXIV = {
     "kipf2017semisupervised": "1609.02907",
     "velickovic2018graph": "1710.10903",
@@ -52,6 +53,15 @@ _ARXIV = {
     "dai2018adversarial": "1806.02371",
     "zugner2018adversarial": "1805.07984",
     "zugner2019adversarial": "1902.08412",
+    "bojchevski2020efficient": "2008.12952",
+    "chen2018fast": "1809.02797",
+    "lai2024nodeaware": "2312.03979",
+    "rampasek2022recipe": "2205.12454",
+    "scholten2022randomized": "2301.02039",
+    "wan2021adversarial": "2111.02842",
+    "wang2020scalable": "2004.13825",
+    "wu2023sgformer": "2306.10759",
+    "xu2022blindfolded": "2012.06757",
 }
 _LINKS = {
     **{key: f"https://arxiv.org/abs/{number}" for key, number in _ARXIV.items()},

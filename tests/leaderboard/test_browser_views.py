@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from grb.evaluator.board import Run, board_from_runs
-from grb.leaderboard import read_boards
+from grb.evaluator.board import CLEAN, Board, Run, board_from_runs
+from grb.leaderboard import read_boards, read_scores, to_json
+from grb.leaderboard.data import mentions
 from grb.leaderboard.details import with_details
 from grb.leaderboard.page import asset, build_page
 from grb.leaderboard.placement_page import build_placement
@@ -17,6 +19,7 @@ from grb.leaderboard.taxonomy_view import PLACEMENT, published_analysis
 from grb.pipeline import Store, boards
 from made_boards import HOSTILE, made_board, tiny_store
 
+WORST = Path(__file__).resolve().parents[2] / "docs" / "results" / "worst-case-grb-cora.csv"
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results" / "leaderboard-grb-cora.json"
 PLACED = {
     "dataset": "mine",
@@ -47,6 +50,14 @@ def cora(tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
+def worst(tmp_path_factory) -> str:
+    """The board with the whole battery, from its committed scores."""
+    path = tmp_path_factory.mktemp("worst") / "page.html"
+    path.write_text(build_page(read_scores(WORST)), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
 def detailed(tmp_path_factory) -> str:
     store = Store(tiny_store())
     path = tmp_path_factory.mktemp("detailed") / "page.html"
@@ -54,13 +65,112 @@ def detailed(tmp_path_factory) -> str:
     return path.as_uri()
 
 
+HEADLINES = {
+    "cora": "r-gcn+at keeps 80.3 % under transferred attacks and 54.7 % under white-box attacks on grb-cora",
+    "worst": "mlp, which sees no edges, leads on grb-cora with 63.9 %; softmedian, the best that sees them, keeps 78.3 % under",
+}
+QUESTIONS = {  # a newcomer's, and what answers them
+    "headline": {"cora": "r-gcn+at keeps", "worst": "mlp, which sees no edges, leads"},
+    "margin": {
+        "cora": "It leads gat+at by 1.8 points",
+        "worst": "It leads softmedian by 11.3 points in the worst case",
+    },
+    "certainty": {"cora": "the 95 % interval of gat+at reaches it", "worst": "First place is open: without repeats"},
+    "attacker": dict.fromkeys(("cora", "worst"), "add up to 60 nodes with up to 20 edges each"),
+    "joining": dict.fromkeys(("cora", "worst"), "grb submit FILE --store STORE"),
+}
+
+
 @pytest.mark.parametrize("size", SIZES)
-def test_headline_and_chart_of_grb_cora_are_in_the_first_screen(open_page, cora, size):
-    page = open_page(cora, first_sight=True, viewport=viewport(size))
-    assert page.inner_text("#headline").startswith("r-gcn+at keeps 80.3 % under transferred attacks on grb-cora")
+@pytest.mark.parametrize("name", HEADLINES)
+def test_headline_chart_and_five_answers_of_grb_cora_are_seen_without_a_click(open_page, request, name, size):
+    page = open_page(request.getfixturevalue(name), first_sight=True, viewport=viewport(size))
+    assert page.inner_text("#headline").startswith(HEADLINES[name])
     for part in ("#headline", "#chart svg"):
         box = page.locator(part).bounding_box()
         assert box["y"] + box["height"] <= min(800, size[1]) and box["x"] + box["width"] <= size[0], part
+    for about, texts in QUESTIONS.items():
+        answer = page.locator("#headline" if about == "headline" else f"#answers [data-about={about}]")
+        assert answer.is_visible() and texts[name] in answer.inner_text(), about
+
+
+TABLE = """() => ({
+  keys: [...document.querySelectorAll('#board thead th')].map(th => [th.dataset.key, th.querySelector('bdi').textContent]),
+  body: [...document.querySelectorAll('#board tbody tr')].map(row => [...row.cells].map(cell => cell.innerText.trim())),
+  foot: [...document.querySelectorAll('#board tfoot tr')].map(row => [...row.cells].map(cell => cell.innerText.trim())) })"""
+SUMMARIES = {
+    "transfer": "weighted",
+    "3-min": "three_min",
+    "3-max": "three_max",
+    "worst case (predicted)": "worst_case_predicted",
+}
+
+
+def spelled(estimate, paper=None) -> str:
+    """A mean with its spread as a cell shows it, from the JSON."""
+    spread = f" ±{100 * estimate['std']:.1f}" if estimate["n"] > 1 else ""
+    return f"{100 * estimate['mean']:.1f}{spread}" + (f" paper {paper[0]:.1f}" if paper else "")
+
+
+def wanted(board: dict, difficulty: str, key: str, label: str, defense: str) -> str:
+    """What the cell of a defense has to show, from the JSON alone."""
+    if key == "name":
+        return defense
+    if key == "rank":
+        first, last = board["ranks"][difficulty][defense]
+        return str(first) if first == last else f"{first}\u2013{last}"
+    if key == "flags":
+        count = sum(mentions(flag, defense) for flag in board["flags"])
+        return f"\u26a0 {count}" if count else ""
+    if key == "signer":
+        return "unsigned"
+    if key[0] == "s":
+        own = board["by_defense"][difficulty][defense]
+        name = SUMMARIES.get(label, label.replace(" ", "_").replace("-", "_"))
+        return spelled(own[name]) if name in own else "\u2013"
+    attack, white = (CLEAN if label == "clean" else label), key[0] == "w"
+    cell = next(
+        each
+        for each in board["cells"]
+        if (each["attack"], each["defense"], each["difficulty"], each["knowledge"] == "white-box")
+        == (attack, defense, difficulty, white)
+    )
+    return spelled(cell["score"], None if label == "clean" else cell["paper"])
+
+
+def same(shown: str, expected: str) -> bool:
+    """Equal up to rounding: what lies between two tenths may be rounded to either."""
+    pairs = list(zip(shown.split(), expected.split(), strict=True))
+    return all(one == other or abs(float(one.strip("±")) - float(other.strip("±"))) < 0.1001 for one, other in pairs)
+
+
+@pytest.mark.parametrize("view", ["short", "all"])
+@pytest.mark.parametrize("name", HEADLINES)
+def test_every_visible_cell_of_grb_cora_equals_the_json(open_page, request, name, view):
+    boards: list[Board] = read_boards(RESULTS) if name == "cora" else read_scores(WORST)
+    (board,) = json.loads(to_json(boards))["boards"]
+    page = open_page(request.getfixturevalue(name), first_sight=view == "short")
+    compared = 0
+    for difficulty in board["difficulties"]:
+        if len(board["difficulties"]) > 1:
+            page.get_by_label(difficulty, exact=True).check()
+        table = page.evaluate(TABLE)
+        names = [key for key, _ in table["keys"]]
+        for row in table["body"]:
+            defense = row[names.index("name")].split(" \u26a0")[0]
+            for (key, label), text in zip(table["keys"], row, strict=True):
+                text = defense if key == "name" else " ".join(text.split())
+                expected = wanted(board, difficulty, key, label, defense)
+                assert text == expected or same(text, expected), (difficulty, defense, label, text, expected)
+                compared += 1
+        for line in table["foot"]:
+            for (key, label), text in zip(table["keys"], line, strict=True):
+                summary = line[0].removeprefix("attack's ")
+                if key[0] == "a" and key[1:].isdigit():
+                    found = board["by_attack"][difficulty].get(label, {}).get(SUMMARIES.get(summary, summary))
+                    assert text == "\u2013" if found is None else same(text, spelled(found)), (label, summary, text)
+                    compared += 1
+    assert compared >= len(board["difficulties"]) * len(board["defenses"]) * 5
 
 
 @pytest.mark.parametrize("width", [360, 390, 640, 768, 1024, 1280, 1600, 1920])

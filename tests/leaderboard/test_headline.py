@@ -39,6 +39,31 @@ def test_the_winner_its_worst_case_and_what_becomes_of_an_undefended_model():
     assert found.margin == "It leads gat by 30.0 points in the worst case."
 
 
+def test_a_leader_that_sees_no_edges_is_called_so_and_the_best_that_does_is_named():
+    scores = {"mlp": (0.64, (0.64, 0.64), 0.64), "gcn+ln": (0.85, (0.7, 0.7), 0.3), "gcn": (0.85, (0.4, 0.4), 0.1)}
+    found = answers(board(scores, battery=True), "full").winner
+    assert found.startswith(
+        "mlp, which sees no edges, leads on grb-cora with 64.0 %; gcn+ln, the best that sees them, keeps "
+    )
+    assert "and 30.0 % in the worst case; gcn falls from 85.0 to 10.0 %." in found
+    alone = answers(board({"mlp": (0.64, (0.64, 0.64), 0.64)}, battery=True), "full").winner
+    assert alone.startswith("mlp keeps 64.0 %")
+
+
+def test_white_box_attacks_are_told_where_no_worst_case_was_measured():
+    made = made_board(("gcn+ln", "gcn"), ("fgsm",))
+    own = made.by_defense["full"]
+    found = answers(made, "full").winner
+    assert f"and {100 * own['gcn+ln']['white_box'].mean:.1f} % under white-box attacks on made-up" in found
+    assert found.endswith(f"to {100 * own['gcn']['white_box'].mean:.1f} %.")
+
+
+def test_what_is_measured_is_said_in_plain_words():
+    assert answers(made_board(), "full").measured.startswith("How many of 100 test nodes a model classifies right")
+    assert "test nodes (easy)" in answers(made_board(), "easy").measured
+    assert "The macro-f1 on test nodes" in answers(replace(made_board(), metric="macro-f1"), "full").measured
+
+
 def test_a_baseline_that_nothing_harms_stays_and_the_leader_is_not_compared_with_itself():
     found = answers(board({"gcn": (0.85, (0.8, 0.8), 0.8), "mlp": (0.64, (0.64, 0.64), 0.64)}), "full")
     assert found.winner.endswith("on grb-cora; mlp stays at 64.0 %.")
@@ -50,7 +75,7 @@ def test_first_place_is_claimed_only_if_the_intervals_allow_it():
     close = answers(board({"a": (0.9, (0.9, 0.7), 0), "b": (0.9, (0.75, 0.8), 0)}), "full")
     assert close.certainty.startswith("First place is open: the 95 % interval of b reaches it")
     single = answers(board({"a": (0.9, (0.9,), 0), "b": (0.5, (0.4,), 0)}), "full")
-    assert single.certainty.startswith("First place is open")
+    assert single.certainty.startswith("First place is open: without repeats there is no interval")
     several = answers(board({"a": (0.9, (0.8, 0.81), 0), "b": (0.5, (0.4, 0.41), 0)}, victims=3), "full")
     assert "over 3 trainings" in several.certainty and "trained once" not in several.certainty
 

@@ -81,7 +81,7 @@ def test_the_panels_of_a_ranking_show_its_numbers(tmp_path):
     assert [axes.get_title() for axes in figure.axes] == [f"made-up, {difficulty}" for difficulty in board.difficulties]
     labels = [label.get_text().split()[0] for label in figure.axes[3].get_yticklabels()]
     assert labels == list(data[3].names)
-    drawn = [float(line.get_xdata()[0]) for line in figure.axes[3].lines if line.get_marker() in "os"]
+    drawn = [float(line.get_xdata()[0]) for line in figure.axes[3].lines if line.get_marker() == "D"]
     assert drawn == pytest.approx([100 * value.mean for value in data[3].values])
     assert save(figure, tmp_path / "ranks.png", dpi=60).stat().st_size > 1000
 
@@ -106,7 +106,7 @@ def test_what_an_attack_takes_by_difficulty():
     assert data.clean["easy"].mean == pytest.approx(0.7)
     assert data.lost("fgsm") == pytest.approx({"easy": 17.5, "full": 10.0})
     left, right = draw_difficulty(data).axes
-    assert left.get_legend_handles_labels()[1][-2:] == ["clean graph", "worst case"]
+    assert left.get_legend_handles_labels()[1][-2:] == ["clean graph", "worst edit met"]
     # all targets together are a point beside the line through the difficulties
     assert [list(line.get_ydata()) for line in right.lines] == [pytest.approx([17.5]), pytest.approx([10.0])]
 
@@ -175,7 +175,7 @@ def test_gains_pair_models_with_their_defended_selves():
     with pytest.raises(DataError, match=r"without and with '\+at'"):
         gains(board, "at")
     figure = draw_gains(data)
-    assert [text.get_text() for text in figure.axes[0].texts] == ["+20.0", "-5.0"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["+20.0, +20.0", "-5.0, -5.0"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["gcn", "gat"]
 
 
@@ -194,6 +194,10 @@ def test_figures_show_the_worst_case_beside_the_mean():
         assert worst == board.by_defense["full"][name]["worst_graph"]
     assert worst_of({"worst_case": data.values[0], "worst_graph": data.values[1]}) is data.values[0]
     assert worst_of({}) is None
+    named = {axes.get_legend_handles_labels()[1][-1] for axes in draw_rankings([data]).axes}
+    assert named == {"worst edit met"}, "the worst case is a word for the whole battery"
+    named = draw_rankings([replace(data, battery=True)]).axes[0].get_legend_handles_labels()[1]
+    assert named == ["clean", "transferred attacks, weighted", "worst case"]
     found = difficulty(board)
     lowest = [own["worst_graph"].mean for own in board.by_defense["easy"].values()]
     assert found.worst["easy"] == pytest.approx(sum(lowest) / len(lowest))

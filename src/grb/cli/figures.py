@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grb.cli import output
-from grb.cli.leaderboard import boards_at
+from grb.cli.leaderboard import FILES, boards_at
 from grb.cli.options import Difficulty, Json, Recipes, StoreArgument, check_directory, store_at
 from grb.errors import DataError, GRBError, UnknownName
 from grb.names import is_import_path
@@ -147,7 +147,7 @@ def _suitable(result: Result, wanted: list[str]) -> list[str]:
 
 def _results(source: Path | None, recipes: Sequence[str] | None) -> list[Result]:
     """Boards by study."""
-    store = None if source is not None and source.suffix == ".json" else store_at(source)
+    store = None if source is not None and source.suffix in FILES else store_at(source)
     found: dict[tuple[str, str], list[Board]] = {}
     for board in boards_at(source, recipes):
         suffix = "" if board.limit is not None else str(len(found))

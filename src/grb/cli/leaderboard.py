@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "html", "site", "csv", "csv-wide", "csv-runs", "json", "markdown", "latex")
 DEFAULT_FILES = {"html": Path("leaderboard.html"), "site": Path("site")}
+# what is shown without a store
+FILES = (".json", ".csv")
 MAX_TAXONOMY = 64 * 2**20
 
 
@@ -86,6 +88,7 @@ def leaderboard(
       grb leaderboard results --rank-by weighted
       grb leaderboard results --format site -o public --url https://example.org/board
       grb leaderboard results --format csv -o results.csv
+      grb leaderboard scores.csv --format html
     """
     from grb.leaderboard import table
 
@@ -118,7 +121,7 @@ def _detailed(boards: list[Board], source: Path | None) -> list[Board]:
     from grb.errors import GRBError
     from grb.leaderboard.details import with_details
 
-    if source is not None and source.suffix == ".json":
+    if source is not None and source.suffix in FILES:
         raise DataError(f"--details reads the edits of a store, but {source} is a file of boards; give the store")
     found = []
     for board in boards:
@@ -195,11 +198,15 @@ def boards_at(
     rank_by: str | None = None,
     promoted: Sequence[str] = (),
 ) -> list[Board]:
-    """The boards of a store, or of a JSON file that ``--format json`` wrote."""
-    if source is not None and source.suffix == ".json":
-        from grb.leaderboard.export import read_boards
+    """The boards of a store, of a JSON file that ``--format json`` wrote, or of a CSV file of ``--format csv-runs``."""
+    from grb.evaluator.board import Ranking
 
-        if rank_by or promoted:
+    ranking = Ranking(rank_by, tuple(promoted))
+    if source is not None and source.suffix in FILES:
+        from grb.leaderboard.export import read_boards
+        from grb.leaderboard.score_files import read_scores
+
+        if promoted or (rank_by and source.suffix == ".json"):
             raise DataError(
                 f"--rank-by and --promote need the scores of a store, but {source} is a file of boards; give the store"
             )
@@ -209,7 +216,7 @@ def boards_at(
             raise DataError(
                 f"--key checks the signatures of a store, but {source} is a file of boards without any; give the store"
             )
-        found = read_boards(source)
+        found = read_boards(source) if source.suffix == ".json" else read_scores(source, ranking)
         if any(board.meta.get("measured_by") for board in found):
             output.echo(f"who measured is what {source} says; signatures can be checked in its store only")
         return found
@@ -219,13 +226,10 @@ def boards_at(
         raise DataError(f"no store at {source}; `grb reproduce synth-cora --store {source}` makes one")
     if source is not None and source.is_file():
         raise DataError(
-            f"{source} is a file, but a store or a JSON file of boards is shown; `grb store copy {source} STORE` makes a store "
-            "of a bundle"
+            f"{source} is a file, but a store, a JSON file of boards or a CSV file of scores is shown; "
+            f"`grb store copy {source} STORE` makes a store of a bundle"
         )
     expect_many_records()
-    from grb.evaluator.board import Ranking
-
-    ranking = Ranking(rank_by, tuple(promoted))
     return boards(
         store_at(source), recipes or None, trusted=[_public_key(path) for path in keys or ()], ranking=ranking
     )

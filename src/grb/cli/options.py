@@ -268,7 +268,8 @@ KeptStore = Annotated[
 StoreArgument = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[STORE]", help="A store, or a file of `--format json`; the store below GRB_HOME by default."
+        metavar="[STORE]",
+        help="A store, or a file of `--format json` or `csv-runs`; the store below GRB_HOME by default.",
     ),
 ]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="File or directory to write to.")]

@@ -165,7 +165,7 @@ class Transform:
         function: One of these.
 
     References:
-        Zheng et al., *KDD Cup 2020 ML Track 2: 1st Place Solution* (SPEIT), 2020.
+        Zheng et al., *KDD Cup 2020 ML Track 2: Adversarial Attacks and Defense on Academic Graph, 1st position* (SPEIT), 2020.
     """
 
     function: Function = "arctan"

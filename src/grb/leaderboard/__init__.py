@@ -9,12 +9,14 @@ from grb import _lazy
 if TYPE_CHECKING:
     from grb.leaderboard.export import cell_rows, read_boards, run_rows, to_csv, to_json, to_markdown
     from grb.leaderboard.page import build_page
+    from grb.leaderboard.score_files import read_scores
     from grb.leaderboard.site import write_site
     from grb.leaderboard.table import tables
 
 _HOMES = {
     "export": ("cell_rows", "read_boards", "run_rows", "to_csv", "to_json", "to_markdown"),
     "page": ("build_page",),
+    "score_files": ("read_scores",),
     "site": ("write_site",),
     "table": ("tables",),
 }
@@ -22,6 +24,7 @@ __all__ = [
     "build_page",
     "cell_rows",
     "read_boards",
+    "read_scores",
     "run_rows",
     "tables",
     "to_csv",

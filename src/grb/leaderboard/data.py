@@ -207,7 +207,7 @@ def _cell(
         places["mode"][cell.difficulty],
         int(white),
         _value(cell.score),
-        _value(cell.changed),
+        _value(cell.changed) if cell.changed.n else None,
         None if drop is None else _value(drop),
         None if cell.paper is None else [rounded(cell.paper[0] / 100), rounded(cell.paper[1] / 100)],
         [rounded(value, 5) for value in cell.values],

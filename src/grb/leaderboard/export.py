@@ -32,7 +32,7 @@ def cell_rows(board: Board) -> list[dict[str, Any]]:
             "knowledge": cell.knowledge,
             "defense": cell.defense,
             **_value(board.metric, cell.score),
-            "changed": cell.changed.mean,
+            "changed": cell.changed.mean if cell.changed.n else None,
             **{name: value.mean for name, value in cell.metrics.items()},
             "paper_accuracy": None if cell.paper is None else cell.paper[0] / 100,
             "paper_std": None if cell.paper is None else cell.paper[1] / 100,

@@ -1,4 +1,4 @@
-"""What a board says in five sentences: who wins, by how much, how sure that is, what the attacker may do, how to join."""
+"""What a board says in a few sentences: who wins, by how much, how sure that is, what the attacker may do, how to join."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from grb.leaderboard.text import sanitize
 
 # undefended models that a headline compares with, the first that a board has
 BASELINES = ("gcn", "gat", "mlp")
+# models that see no edge: what they keep, anybody keeps who does without the graph
+WITHOUT_EDGES = ("mlp", "mlp+ln", "mlp-pool")
 # other defenses that a sentence names before it counts
 FEW = 3
+# what may be named beside the transferred attacks, the worst first
+LOWEST = {"worst_case": "in the worst case", "white_box": "under white-box attacks"}
 LONGEST = 40
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Five sentences about one difficulty of a board.
+    """Sentences about one difficulty of a board.
 
     Args:
         winner: Which defense keeps most, and what becomes of an undefended model.
+        measured: What the numbers are.
         margin: By how much it leads, and before whom.
         certainty: Whether the intervals allow that claim.
         attacker: What the threat model allows.
@@ -30,6 +35,7 @@ class Answers:
     """
 
     winner: str
+    measured: str
     margin: str
     certainty: str
     attacker: str
@@ -41,14 +47,15 @@ class Answers:
 
 
 def answers(board: Board, difficulty: str) -> Answers:
-    """The five sentences, from the numbers of a board alone."""
+    """The sentences, from the numbers of a board alone."""
     order = [name for name in ordered(board, difficulty) if name in board.ranks.get(difficulty, {})]
     return Answers(
         _winner(board, difficulty, order),
+        _measured(board, difficulty),
         _margin(board, difficulty, order),
         _certainty(board, difficulty, order),
         _attacker(board, difficulty),
-        "Add yours: `grb submit FILE --store STORE` scores an attack or a defense on this board.",
+        "`grb submit FILE --store STORE` scores an attack or a defense on this board.",
     )
 
 
@@ -56,14 +63,40 @@ def _winner(board: Board, difficulty: str, order: list[str]) -> str:
     if not order:
         return f"No defense on {_name(board.dataset)} is ranked yet."
     leader = order[0]
-    values = board.by_defense[difficulty][leader]
-    weighted, worst = values.get("weighted"), values.get("worst_case")
-    others = _kinds(board, difficulty)
-    shown = ((weighted, others), (worst, "in the worst case"))
-    parts = [f"{_percent(value)} {how}" for value, how in shown if value is not None]
-    metric = "" if board.metric == "accuracy" else f" ({board.metric})"
-    kept = f"{_name(leader)} keeps {' and '.join(parts)} on {_name(board.dataset)}{metric}"
-    return f"{kept}{_baseline(board, difficulty, leader)}."
+    where = f" on {_name(board.dataset)}{'' if board.metric == 'accuracy' else f' ({sanitize(board.metric)})'}"
+    blind = leader in WITHOUT_EDGES
+    graph = next((name for name in order if name not in WITHOUT_EDGES), None) if blind else None
+    if graph is not None:
+        own = board.by_defense[difficulty]
+        first = f"{_name(leader)}, which sees no edges, leads{where} with {_percent(own[leader][board.rank_by])}"
+        kept = f"{first}; {_name(graph)}, the best that sees them, keeps {_kept(board, difficulty, graph)}"
+        return f"{kept}{_baseline(board, difficulty, graph)}."
+    return f"{_name(leader)} keeps {_kept(board, difficulty, leader)}{where}{_baseline(board, difficulty, leader)}."
+
+
+def _kept(board: Board, difficulty: str, defense: str) -> str:
+    """What is left of a defense under transferred attacks and in the worst that was measured."""
+    values = board.by_defense[difficulty][defense]
+    shown = [(values.get("weighted"), _kinds(board, difficulty))]
+    lowest = _lowest(board, difficulty)
+    if lowest is not None:
+        shown.append((values.get(lowest), LOWEST[lowest]))
+    return " and ".join(f"{_percent(value)} {how}" for value, how in shown if value is not None)
+
+
+def _lowest(board: Board, difficulty: str) -> str | None:
+    """The summary of what hurts most: the worst case, or white-box attacks where it was not measured."""
+    own = board.by_defense[difficulty].values()
+    return next((name for name in LOWEST if any(name in values for values in own)), None)
+
+
+def _measured(board: Board, difficulty: str) -> str:
+    """What the numbers are, for a reader who sees a board for the first time."""
+    what = "graphs" if board.meta.get("task") == "graph" else "nodes"
+    if board.metric != "accuracy":
+        return f"The {sanitize(board.metric)} on test {what}, before and after attacks on them."
+    which = "" if difficulty == "full" else f" ({sanitize(difficulty)})"
+    return f"How many of 100 test {what}{which} a model classifies right, before and after attacks on them."
 
 
 def _kinds(board: Board, difficulty: str) -> str:
@@ -78,8 +111,9 @@ def _kinds(board: Board, difficulty: str) -> str:
 
 def _baseline(board: Board, difficulty: str, leader: str) -> str:
     """What becomes of an undefended model."""
+    worst = _lowest(board, difficulty) or board.rank_by
     for name in BASELINES:
-        found = board.by_defense[difficulty].get(name, {}).get(board.rank_by)
+        found = board.by_defense[difficulty].get(name, {}).get(worst)
         clean = board.cell(CLEAN, name, difficulty)
         if name != leader and found is not None and clean is not None:
             if _number(found) >= _number(clean.score):
@@ -110,6 +144,9 @@ def _certainty(board: Board, difficulty: str, order: list[str]) -> str:
         if trainings > 1
         else "over the repeats of the attacks; each defense was trained once, and another training may rank otherwise"
     )
+    unknown = any(board.by_defense[difficulty][name][board.rank_by].low is None for name in order[:2])
+    if rivals and unknown and trainings == 1:
+        return "First place is open: without repeats there is no interval, and another training may rank otherwise."
     if ranks[order[0]] == (1, 1):
         return f"First place is certain at 95 % {basis}."
     if not rivals:

@@ -173,10 +173,8 @@ def summaries_of(board: Board) -> dict[str, str]:
 def leads(summary: str, board: Board) -> bool:
     """Whether a summary stands in the short table of the page: what ranks, and what bounds it from both sides."""
     measured = {name for own in board.by_defense.values() for values in own.values() for name in values}
-    wanted = (
-        {"worst_case", "clean", "weighted"} if "worst_case" in measured else {"weighted", "white_box", "worst_graph"}
-    )
-    return summary in wanted or summary.startswith("certified")
+    worst = next((name for name in ("worst_case", "white_box", "worst_graph") if name in measured), "")
+    return summary in {"clean", "weighted", "certified", worst}
 
 
 def heading(board: Board, difficulty: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from grb.errors import DataError
 from grb.evaluator.board import CLEAN, Board, Estimate, estimate_of
 from grb.visualise import style
-from grb.visualise.rankings import worst_of
+from grb.visualise.rankings import has_battery, worst_of, worst_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +32,7 @@ class Sweep:
         attacks: ``[attack][value]`` to the accuracy that it leaves, the mean over defenses.
         clean: Accuracy of every defense without an attack.
         worst: ``[defense][value]`` to its worst case, where it was measured.
+        battery: Whether that is of the whole battery.
     """
 
     dataset: str
@@ -41,6 +42,7 @@ class Sweep:
     attacks: Series
     clean: dict[str, float]
     worst: dict[str, dict[float, float]] = field(default_factory=dict)
+    battery: bool = False
 
 
 def sweeps(boards: Sequence[Board], difficulty: str | None = None) -> list[Sweep]:
@@ -83,7 +85,16 @@ def _sweep(limit: str, boards: Mapping[float, Board], wanted: str | None) -> Swe
         for defense in first.defenses
         if (cell := first.cell(CLEAN, defense, difficulty)) is not None
     }
-    return Sweep(first.dataset, difficulty, limit, dict(models), dict(attacks), clean, dict(worst))
+    return Sweep(
+        first.dataset,
+        difficulty,
+        limit,
+        dict(models),
+        dict(attacks),
+        clean,
+        dict(worst),
+        any(map(has_battery, boards.values())),
+    )
 
 
 def _mean_over(board: Board, defense: str, difficulty: str) -> Estimate | None:
@@ -100,13 +111,13 @@ def _mean_over(board: Board, defense: str, difficulty: str) -> Estimate | None:
 
 def draw_models(data: list[Sweep], *, title: str | None = None) -> Figure:
     """One panel per limit, one line per model: accuracy, mean over attacks, and dotted the worst case (Figure 8)."""
-    dotted = "; dotted: worst case" if any(sweep.worst for sweep in data) else ""
-    return _draw(data, "models", f"accuracy, mean over attacks{dotted} (%)", title or "Effect of the limits on models")
+    dotted = f"\ndotted: {worst_words(any(each.battery for each in data))}" if any(each.worst for each in data) else ""
+    return _draw(data, "models", f"accuracy (%), mean over attacks{dotted}", title or "Effect of the limits on models")
 
 
 def draw_attacks(data: list[Sweep], *, title: str | None = None) -> Figure:
     """One panel per limit, one line per attack: accuracy that it leaves, mean over defenses (Figure 9)."""
-    return _draw(data, "attacks", "accuracy, mean over models (%)", title or "Effect of the limits on attacks")
+    return _draw(data, "attacks", "accuracy (%), mean over models", title or "Effect of the limits on attacks")
 
 
 def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:

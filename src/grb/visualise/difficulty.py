@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from grb.errors import DataError
 from grb.evaluator.board import CLEAN, Board, Estimate
 from grb.visualise import style
-from grb.visualise.rankings import worst_of
+from grb.visualise.rankings import has_battery, worst_of, worst_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,7 @@ class Difficulty:
         clean: Accuracy without an attack by difficulty; empty if it was not measured.
         attacks: ``[attack][difficulty]`` to the accuracy under it, the strongest attack first.
         worst: The worst case of a defense by difficulty, the mean over defenses; empty if it was not measured.
+        battery: Whether that is of the whole battery.
     """
 
     dataset: str
@@ -33,6 +34,7 @@ class Difficulty:
     clean: dict[str, Estimate]
     attacks: dict[str, dict[str, Estimate]]
     worst: dict[str, float] = field(default_factory=dict)
+    battery: bool = False
 
     def lost(self, attack: str) -> dict[str, float]:
         """Points of accuracy that an attack takes, by difficulty."""
@@ -63,6 +65,7 @@ def difficulty(board: Board) -> Difficulty:
         averages(CLEAN),
         {name: own for name, own in attacks.items() if own},
         _worst(board),
+        has_battery(board),
     )
 
 
@@ -102,12 +105,19 @@ def draw_difficulty(data: Difficulty, *, title: str | None = None) -> Figure:
             )
             _draw_line(right, data, data.lost(name), 0.0, look, name)
         if data.clean:
-            look = {"color": style.INK, "marker": "_", "markersize": 7, "linestyle": "--"}
+            look = {**style.CLEAN_MARK, "markersize": 4, "linestyle": "--"}
             heights = {difficulty: 100 * value.mean for difficulty, value in data.clean.items()}
             _draw_line(left, data, heights, 0.0, look, "clean graph")
         if data.worst:
-            look = {"color": style.ALARM, "marker": "x", "markersize": 4, "linestyle": ":"}
-            _draw_line(left, data, {name: 100 * mean for name, mean in data.worst.items()}, 0.0, look, "worst case")
+            look = {**style.WORST_MARK, "markersize": 4, "linestyle": ":"}
+            _draw_line(
+                left,
+                data,
+                {name: 100 * mean for name, mean in data.worst.items()},
+                0.0,
+                look,
+                worst_words(data.battery),
+            )
         for axes in (left, right):
             axes.set_xticks(range(len(data.difficulties)), data.difficulties)
         left.set_ylabel("accuracy, mean over defenses (%)")

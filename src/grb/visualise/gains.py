@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from grb.errors import DataError
 from grb.evaluator.board import Board, Estimate
 from grb.visualise import style
-from grb.visualise.rankings import worst_of
+from grb.visualise.rankings import has_battery, worst_of, worst_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,6 +40,7 @@ class Gains:
     difficulty: str
     suffix: str
     models: tuple[Gain, ...]
+    battery: bool = False
 
 
 def gains(board: Board, suffix: str, difficulty: str | None = None) -> Gains:
@@ -59,53 +60,51 @@ def gains(board: Board, suffix: str, difficulty: str | None = None) -> Gains:
     ]
     if not pairs:
         raise DataError(f"the board of {board.dataset} has no model both without and with '+{suffix}'")
-    return Gains(board.dataset, difficulty, suffix, tuple(sorted(pairs, key=lambda gain: -gain.points)))
+    return Gains(
+        board.dataset, difficulty, suffix, tuple(sorted(pairs, key=lambda gain: -gain.points)), has_battery(board)
+    )
+
+
+def _gained(gain: Gain) -> str:
+    """Points under transferred attacks and, where it is known, in the worst case."""
+    if gain.worst_without is None or gain.worst_defended is None:
+        return f"{gain.points:+.1f}"
+    return f"{gain.points:+.1f}, {100 * (gain.worst_defended.mean - gain.worst_without.mean):+.1f}"
 
 
 def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
-    """One line per model, from its accuracy without the defense to that with it, and the points between them."""
+    """Per model a line from its accuracy without the defense (hollow) to that with it (filled), and the points between them."""
     with style.styled():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(style.COLUMN, 1.0 + 0.27 * len(data.models)), layout="constrained")
+        figure = Figure(figsize=(0.7 * style.PAGE, 1.1 + 0.3 * len(data.models)), layout="constrained")
         axes = figure.subplots()
         for place, gain in enumerate(data.models):
-            ends = [100 * gain.without.mean, 100 * gain.defended.mean]
-            axes.plot(
-                ends, [place - 0.13, place + 0.13], color=style.PALE, linewidth=2.5, zorder=1, solid_capstyle="butt"
-            )
-            for worst, colour, aside in (
-                (gain.worst_without, style.COLOURS[0], -0.13),
-                (gain.worst_defended, style.COLOURS[5], 0.13),
+            for one, other in ((gain.without, gain.defended), (gain.worst_without, gain.worst_defended)):
+                if one is not None and other is not None:
+                    ends = [100 * one.mean, 100 * other.mean]
+                    axes.plot(ends, [place - 0.15, place + 0.15], color=style.PALE, linewidth=1.8, zorder=1)
+            for value, look, label in (
+                (gain.without, style.TRANSFER_MARK, "transferred, plain"),
+                (gain.defended, style.TRANSFER_MARK, f"transferred, +{data.suffix}"),
+                (gain.worst_without, style.WORST_MARK, f"{worst_words(data.battery)}, plain"),
+                (gain.worst_defended, style.WORST_MARK, f"{worst_words(data.battery)}, +{data.suffix}"),
             ):
-                if worst is not None:
-                    label = "worst case" if place == 0 and aside > 0 else None
-                    axes.plot(
-                        100 * worst.mean,
-                        place + aside,
-                        marker="x",
-                        markersize=4,
-                        color=colour,
-                        linestyle="none",
-                        label=label,
-                    )
-            for value, marker, colour, fill, aside in (
-                (gain.without, "o", style.COLOURS[0], "white", -0.13),
-                (gain.defended, "s", style.COLOURS[5], style.COLOURS[5], 0.13),
-            ):
+                if value is None:
+                    continue
+                plain = label.endswith("plain")
                 axes.errorbar(
-                    100 * value.mean,
-                    place + aside,
+                    [100 * value.mean],
+                    [place - 0.15 if plain else place + 0.15],
                     xerr=style.error_bar(value, 100),
-                    fmt=marker,
-                    markersize=4.5,
-                    color=colour,
-                    markerfacecolor=fill,
+                    **{**look, **({"markerfacecolor": "white"} if plain else {})},
+                    markersize=3.8,
+                    linestyle="none",
                     elinewidth=0.8,
-                    label=("plain" if marker == "o" else f"+{data.suffix}") if place == 0 else None,
+                    label=label if place == 0 else None,
                 )
             axes.annotate(
-                f"{gain.points:+.1f}",
+                _gained(gain),
                 (1, place),
                 xycoords=("axes fraction", "data"),
                 xytext=(4, 0),
@@ -116,8 +115,9 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
         axes.set_yticks(range(len(data.models)), [gain.model for gain in data.models])
         axes.set_ylim(len(data.models) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel("weighted accuracy (%)")
-        figure.legend(loc="outside lower center", ncols=3)
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("accuracy (%); right: points gained under transferred attacks, in the worst case")
+        figure.legend(loc="outside lower center", ncols=4 if data.battery else 2)
         name = TITLES.get(data.suffix, data.suffix)
         figure.suptitle(title or f"Effect of {name} on {data.dataset}, {data.difficulty}")
         return figure

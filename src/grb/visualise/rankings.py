@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from grb.errors import DataError, GRBError
-from grb.evaluator.board import Board, Estimate
+from grb.evaluator.board import CLEAN, Board, Estimate
 from grb.names import ModelName
 from grb.visualise import style
 
@@ -30,6 +30,8 @@ class Ranking:
         values: Their weighted accuracy.
         places: The best and the worst place among *these* models that their intervals allow.
         worst: What each keeps in the worst case (:func:`worst_of`); None where it was not measured.
+        battery: Whether that is of the whole battery.
+        clean: What each keeps of the clean graph; None where it was not measured.
     """
 
     dataset: str
@@ -39,6 +41,18 @@ class Ranking:
     values: tuple[Estimate, ...]
     places: tuple[tuple[int, int], ...]
     worst: tuple[Estimate | None, ...] = ()
+    battery: bool = False
+    clean: tuple[float | None, ...] = ()
+
+
+def worst_words(battery: bool) -> str:
+    """What a figure calls the worst that a defense met: the worst case only if the whole battery ran."""
+    return "worst case" if battery else "worst edit met"
+
+
+def has_battery(board: Board) -> bool:
+    """Whether the whole battery ran on a board."""
+    return any("worst_case" in values for own in board.by_defense.values() for values in own.values())
 
 
 def worst_of(values: Mapping[str, Estimate]) -> Estimate | None:
@@ -81,11 +95,13 @@ def ranking(board: Board, difficulty: str, kind: Kind = "all", *, top: int = 10)
         tuple(best.values()),
         tuple(places[name] for name in best),
         tuple(worst_of(own[name]) for name in best),
+        has_battery(board),
+        tuple(cell.score.mean if (cell := board.cell(CLEAN, name, difficulty)) else None for name in best),
     )
 
 
 def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | None = None) -> Figure:
-    """One panel per ranking: every model's weighted accuracy with its interval, its worst case, its place behind its name."""
+    """One panel per ranking: what every model keeps of the clean graph, under transferred attacks and at worst, and its place."""
     if not data:
         raise DataError("there is no ranking to draw")
     with style.styled():
@@ -94,44 +110,52 @@ def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | Non
         columns = min(columns, len(data))
         lines = -(-len(data) // columns)
         most = max(len(each.names) for each in data)
-        figure = Figure(figsize=(style.PAGE, lines * (0.75 + 0.17 * most)), layout="constrained")
+        size = (style.PAGE if columns > 1 else 0.7 * style.PAGE, lines * (0.9 + 0.17 * most))
+        figure = Figure(figsize=size, layout="constrained")
         panels = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for axes, each in zip(panels.flat, data):
             _draw_ranking(axes, each)
         for axes in list(panels.flat)[len(data) :]:
             axes.set_axis_off()
-        shown = any(each is not None for own in data for each in own.worst)
-        figure.supxlabel(f"weighted accuracy{', and in the worst case (cross)' if shown else ''} (%)", fontsize=8)
+        for axes in panels[-1]:
+            axes.set_xlabel("accuracy (%)")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
         if title:
             figure.suptitle(title)
         return figure
 
 
 def _draw_ranking(axes: Axes, data: Ranking) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    for place, (name, value) in enumerate(zip(data.names, data.values)):
-        colour = style.COLOURS[0] if is_vanilla(name) else style.COLOURS[5]
-        marker = "o" if is_vanilla(name) else "s"
-        axes.errorbar(
-            100 * value.mean,
-            place,
-            xerr=style.error_bar(value, 100),
-            fmt=marker,
-            markersize=3.5,
-            color=colour,
-            ecolor=style.GREY,
-            elinewidth=1,
-        )
+    for place, value in enumerate(data.values):
         lowest = data.worst[place] if data.worst else None
-        if lowest is not None:
-            ends = [100 * lowest.mean, 100 * value.mean]
-            axes.plot(ends, [place, place], color=style.PALE, linewidth=1.4, zorder=0)
-            axes.plot(ends[0], place, marker="x", markersize=4, color=style.ALARM, linestyle="none")
+        clean = data.clean[place] if data.clean else None
+        means = [mean for mean in (clean, value.mean, None if lowest is None else lowest.mean) if mean is not None]
+        axes.plot([100 * min(means), 100 * max(means)], [place, place], color=style.PALE, linewidth=1.4, zorder=0)
+        shown: list[tuple[float | None, Mapping[str, str], str]] = [
+            (clean, style.CLEAN_MARK, "clean"),
+            (value.mean, style.TRANSFER_MARK, "transferred attacks, weighted"),
+            (None if lowest is None else lowest.mean, style.WORST_MARK, worst_words(data.battery)),
+        ]
+        for mean, look, label in shown:
+            if mean is not None:
+                bars = style.error_bar(value, 100) if look is style.TRANSFER_MARK else None
+                axes.errorbar(
+                    [100 * mean],
+                    [place],
+                    xerr=bars,
+                    **look,
+                    markersize=3.8,
+                    linestyle="none",
+                    ecolor=style.GREY,
+                    elinewidth=1,
+                    label=label if place == 0 else None,
+                )
     labels = [f"{name}  {_place(places)}" for name, places in zip(data.names, data.places)]
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
+    axes.set_xlim(0, 100)
+    axes.set_xticks(range(0, 101, 25))
     axes.grid(axis="y", visible=False)
     axes.set_title(f"{data.dataset}, {data.difficulty}")
 

@@ -46,7 +46,8 @@ class LocalSearch(ExchangeAttack):
 
     References:
         Ours. Gradients of discrete flips mislead: Geisler et al., *Robustness of Graph Neural Networks at Scale*,
-        NeurIPS 2021, round at the end; Akhondzadeh et al., *EvA*, ICLR 2026, do without gradients.
+        NeurIPS 2021, round at the end; Akhondzadeh et al., *EvA: Evolutionary Attacks on Graphs*, ICLR 2026,
+        do without gradients.
     """
 
     loss: Loss = masked_cross_entropy

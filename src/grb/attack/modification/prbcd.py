@@ -70,7 +70,8 @@ class PRBCD(Relaxation, BlockSteps, _Blocks):
 
     References:
         Geisler et al., *Robustness of Graph Neural Networks at Scale*, NeurIPS 2021.
-        Gosch et al., *Adversarial Training for Graph Neural Networks*, NeurIPS 2023 (limits per node).
+        Gosch et al., *Adversarial Training for Graph Neural Networks: Pitfalls, Solutions, and New Directions*, NeurIPS 2023
+        (limits per node).
     """
 
     lr_factor: float = 1000.0

@@ -2,6 +2,9 @@
 (() => {
   const boards = JSON.parse(document.getElementById("data").textContent).boards;
   const STEPS = 17;
+  // order and names of what the short table shows
+  const SHORT = ["worst case", "white-box", "worst graph", "weighted", "certified"];
+  const SHORT_LABELS = { weighted: "transfer" };
   const STRENGTHS = ["weighted", "average", "3-max"];
   const METRICS = [
     ["accuracy", "accuracy (%)"],
@@ -72,17 +75,21 @@
   // the board
 
   function columnsOf(board, at) {
-    const shown = [{ key: "name", label: "defense", kind: "name" }, { key: "rank", label: "rank", kind: "rank" }];
+    const [rank, label] = [{ key: "rank", label: "rank", kind: "rank" }, { key: "name", label: "defense", kind: "name" }];
     const sum = (place) => ({ key: "s" + place, label: board.summaries[place], kind: "sum", place });
     const measured = (place) => board.byDefense[state.mode].some((own) => own[place]);
     if (!state.all) {
+      const shown = [rank, label];
       const clean = board.summaries.indexOf("clean");
       if (clean >= 0 && measured(clean)) shown.push(sum(clean));
       else if (board.clean >= 0) shown.push({ key: "a" + board.clean, label: "clean", kind: "heat", attack: board.clean, white: 0, cost: null });
-      board.lead.forEach((place) => { if (place !== clean && (!place || measured(place))) shown.push(sum(place)); });
-      return shown.concat(vouched(board));
+      const lead = board.lead.filter((place) => place !== clean && (!place || measured(place)));
+      lead.sort((one, other) => SHORT.indexOf(board.summaries[one]) - SHORT.indexOf(board.summaries[other]));
+      lead.forEach((place) => shown.push({ ...sum(place), label: SHORT_LABELS[board.summaries[place]] || board.summaries[place] }));
+      if (board.flags.some((flag) => flag.defenses.length)) shown.push({ key: "flags", label: "warnings", kind: "flags" });
+      return shown.concat(vouched(board).filter((column) => column.kind !== "signer" || signers(board).some((signer) => signer !== "unsigned")));
     }
-    shown.push(sum(0));
+    const shown = [label, rank, sum(0)];
     board.attacks.forEach((label, attack) => {
       if (!hidden[at].attacks.has(label)) shown.push({ key: "a" + attack, label, kind: "heat", attack, white: 0, cost: board.cost[state.mode][attack] });
     });
@@ -101,7 +108,11 @@
     return shown;
   }
 
+  const signers = (board) => distinct(board.measuredBy.defenses[state.mode].filter(Boolean));
+  const warningsOf = (board, defense) => board.flags.filter((flag) => flag.defenses.includes(defense)).length;
+
   function sortValue(board, column, defense) {
+    if (column.kind === "flags") return warningsOf(board, defense);
     if (column.kind === "name") return board.defenses[defense].toLowerCase();
     if (column.kind === "rank") {
       const places = board.ranks[state.mode][defense];
@@ -203,6 +214,12 @@
     made.record = () => showMethod(board, defense);
     return made;
   }
+  function flagsCell(board, defense) {
+    const count = warningsOf(board, defense);
+    const made = el("td", { class: "sum flagged", role: "gridcell", tabindex: "-1", "aria-haspopup": "dialog", "aria-label": count + (count === 1 ? " warning" : " warnings") }, count ? "\u26a0 " + count : "");
+    made.record = () => showMethod(board, defense);
+    return made;
+  }
   function signerCell(board, defense) {
     return el("td", { class: "text", role: "gridcell", tabindex: "-1" }, name(board.measuredBy.defenses[state.mode][defense] || "\u2013"));
   }
@@ -211,7 +228,7 @@
     const cells = columns.map((column) => {
       if (column.kind === "name") {
         const head = el("th", { scope: "row", role: "rowheader", tabindex: "-1", "aria-haspopup": "dialog" }, name(board.defenses[defense]));
-        if (flagged) head.append(" ", el("span", { title: "has a warning", role: "img", "aria-label": "has a warning" }, "\u26a0"));
+        if (flagged && state.all) head.append(" ", el("span", { title: "has a warning", role: "img", "aria-label": "has a warning" }, "\u26a0"));
         head.record = () => showMethod(board, defense);
         return head;
       }
@@ -222,6 +239,7 @@
         made.record = () => showMethod(board, defense);
         return made;
       }
+      if (column.kind === "flags") return flagsCell(board, defense);
       if (column.kind === "claim") return claimCell(board, column, defense);
       if (column.kind === "signer") return signerCell(board, defense);
       return column.kind === "sum" ? sumCell(board, column, defense, sums) : heatCell(board, column, defense, domain);
@@ -285,6 +303,9 @@
     const parts = [board.dataset, board.scenario, "recipe " + board.recipe];
     if (meta.repeats) parts.push(meta.repeats + (meta.repeats === 1 ? " repeat" : " repeats") + " of every attack");
     if (meta.victims) parts.push(meta.victims + (meta.victims === 1 ? " training" : " trainings") + " of every victim");
+    if (meta.date) parts.push("measured " + meta.date);
+    const by = signers(board);
+    if (by.length === 1) parts.push(by[0] === "unsigned" ? "unsigned" : "measured by " + by[0]);
     const line = $("board-facts");
     line.replaceChildren(name(parts.join(" \u00b7 ")));
     if (board.synthetic) line.append(" ", el("span", { class: "badge" }, "synthetic data"));
@@ -294,11 +315,12 @@
   }
   // commands stand between backticks
   const coded = (text) => text.split("`").map((part, place) => (place % 2 ? el("code", null, part) : name(part)));
-  // who wins, by how much, how sure that is, what the attacker may do, how to join
+  // what is measured, by how much somebody wins, how sure that is, what the attacker may do, how to join
+  const QUESTIONS = { measured: "What is measured?", margin: "By how much?", certainty: "Is it sure?", attacker: "What may the attacker do?", joining: "How do I add mine?" };
   function drawAnswers(board) {
     const { winner, ...others } = board.answers[state.mode];
     $("headline").replaceChildren(name(winner));
-    $("answers").replaceChildren(...Object.entries(others).filter(([, text]) => text).map(([about, text]) => el("li", { "data-about": about }, ...coded(text))));
+    $("answers").replaceChildren(...Object.entries(others).filter(([, text]) => text).map(([about, text]) => el("li", { "data-about": about }, el("strong", null, QUESTIONS[about] || about), " ", ...coded(text))));
   }
   function pointsOf(board, defense) {
     const points = {};
@@ -369,6 +391,10 @@
   function drawLegend(domain) {
     const label = METRICS.find(([key]) => key === state.metric)[1].replace("accuracy", boards[state.board].metric);
     const box = $("legend");
+    if (!state.all) {
+      box.replaceChildren(el("span", { class: "words" }, boards[state.board].metric + " in per cent, underlined: the best; \u00b1 standard deviation over runs"));
+      return;
+    }
     if (!domain) { box.replaceChildren(label + ": nothing to show"); return; }
     const ramp = el("span", { class: "ramp", "aria-hidden": "true" });
     for (let step = 0; step < STEPS; step += 1) ramp.append(el("span", { class: domain.prefix + step }));
@@ -524,7 +550,7 @@
         ["claimed", cell[CLAIM] ? claimText(cell[CLAIM], 0) : null],
         ["paper", paper ? fixed(paper[0], 2) + " \u00b1" + fixed(paper[1], 2) + ", ours minus paper " + signed(cell[ACCURACY][MEAN] - paper[0], 2) : null],
         ["accuracy lost", cell[DROP] ? long(cell[DROP], -1) : null],
-        ["predictions changed", clean ? null : long(cell[CHANGED], 0)],
+        ["predictions changed", clean || !cell[CHANGED] ? null : long(cell[CHANGED], 0)],
         ["victim", spec(victim.victim_spec) || board.defenses[defense]],
         ["parameters", victim.parameters],
         ["seeds of the victim", unique(victims.map((each) => each.victim_seed))],
@@ -697,7 +723,7 @@
       const [mean, std, low, high, runs] = cell[ACCURACY];
       const cost = (white ? board.whiteCost : board.cost)[cell[MODE]][cell[ATTACK]];
       return [board.dataset, board.scenario, board.recipe, board.modes[cell[MODE]], (white ? board.whiteBox : board.attacks)[cell[ATTACK]],
-        white ? "white-box" : clean ? "none" : "transfer", board.defenses[cell[DEFENSE]], mean, std, low, high, runs, cell[CHANGED][MEAN],
+        white ? "white-box" : clean ? "none" : "transfer", board.defenses[cell[DEFENSE]], mean, std, low, high, runs, cell[CHANGED] ? cell[CHANGED][MEAN] : null,
         cell[PAPER] ? cell[PAPER][0] : null, cell[PAPER] ? cell[PAPER][1] : null, cost,
         ...(cell[CLAIM] ? [cell[CLAIM][0], cell[CLAIM][1], cell[CLAIM][2] ? "yes" : "no"] : [null, null, null]), cell[SIGNER]];
     });
@@ -742,6 +768,7 @@
     const named = METRICS.map(([key, label]) => [key, label.replace("accuracy", board.metric)]);
     options($("metric"), named.filter(([key]) => key !== "difference" || hasPaper(board)), state.metric);
     $("paper-label").hidden = !hasPaper(board);
+    $("modes").parentElement.hidden = board.modes.length < 2;
     $("modes").replaceChildren(...board.modes.map((mode, at) => {
       const radio = el("input", { type: "radio", name: "mode", value: String(at) });
       radio.checked = at === state.mode;
