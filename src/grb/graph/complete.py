@@ -39,6 +39,7 @@ class CompleteAdjacency(Adjacency):
     def __init__(self, ptr: Tensor) -> None:
         object.__setattr__(self, "ptr", ptr.long())
         object.__setattr__(self, "values", None)
+        object.__setattr__(self, "features", None)
 
     @property
     def sizes(self) -> Tensor:
