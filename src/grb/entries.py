@@ -44,6 +44,7 @@ _GRAPHS = {
     "enzymes": "protein tertiary structures, 6 classes of enzymes",
     "proteins": "proteins, enzyme or not",
     "mutag": "nitroaromatic compounds, mutagenic or not",
+    "mutag-bonds": "the same with the types of bonds as edge features",
     "nci1": "compounds screened against lung cancer",
     "nci109": "compounds screened against ovarian cancer",
     "dd": "proteins, enzyme or not, graphs below 3,500 nodes",
@@ -211,6 +212,7 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "transformer": Entry(
             "grb.model.profiling.transformer:TransformerConv", "5 layers of attention along edges; not of the paper"
         ),
+        "gine": Entry("grb.model.profiling.gine:GINEConv", "GIN with edge features in its messages; not of the paper"),
     },
     # what can be put on any model: `+ln`, `+at` behind its name, `-jaccard` as part of it
     "defense": {

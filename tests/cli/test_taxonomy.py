@@ -109,9 +109,19 @@ def test_everything_is_written_and_can_be_read_again(grb, tmp_path):
     assert done.exit_code == 0, done.stderr
     names = {path.name for path in out.iterdir()}
     assert {
-        f"{name}.svg" for name in ("heatmap", "pca", "correlation", "models", "stability", "classical", "reliability")
+        f"{name}.svg"
+        for name in (
+            "heatmap",
+            "pca",
+            "correlation",
+            "models",
+            "profiles-by-model",
+            "stability",
+            "classical",
+            "reliability",
+        )
     } <= names
-    assert "wrote 17 files" in done.stderr and len(names) == 17
+    assert "wrote 18 files" in done.stderr and len(names) == 18
     profiles = published("inductive").profiles
     np.testing.assert_array_equal(read_profiles(out / "log2-ratio.csv").values, profiles.values)
     np.testing.assert_allclose(read_profiles(out / "auroc.csv").values, profiles.values, atol=1e-8)
@@ -123,6 +133,24 @@ def test_everything_is_written_and_can_be_read_again(grb, tmp_path):
         "taxonomy", "analyse", out / "log2-ratio.csv", "--labels", out / "groups.csv", "--groups", 4, "--json", *FEW
     )
     assert json.loads(again.stdout)["known"]["agreement"] == pytest.approx(0.8506, abs=5e-5)
+
+
+def test_models_beside_each_other(grb, grb_json, tmp_path):
+    found = grb_json("taxonomy", "analyse", "inductive", "--against", "models")
+    assert found["base"] == "GCN" and len(found["datasets"]) == 24 and found["published"] is None
+    assert {row["model"] for row in found["differences"]} == {"GIN", "GIN-2L", "ChebNet", "GatedGCN", "GCNII"}
+    shown = grb("taxonomy", "analyse", "inductive", "--against", "models", "--format", "markdown").stdout
+    assert "as the paper's Figure 5:" in shown and "| NoNodeFtrs | +0.11 (" in shown
+
+
+def test_alternatives_of_a_setting(grb_json, tmp_path):
+    rows = [
+        f"{name},{cell},gcn,0.{value}" for name in "abc" for cell, value in (("-", 9), ("NoEdges", 7), ("LowPass", 8))
+    ]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(["dataset,perturbation,model,auroc", *rows]) + "\n")
+    found = grb_json("taxonomy", "analyse", path, "--where", "dataset=a,c", *FEW)
+    assert found["datasets"] == ["a", "c"]
 
 
 def test_runs_of_two_models(grb, grb_json, runs):

@@ -23,7 +23,9 @@ def test_edge_attributes_are_dropped_and_said_so() -> None:
         [tiny(0, edge_attr=torch.ones(4, 3)), tiny(1, edge_attr=torch.ones(4, 3))], "made", "graph"
     ).graph()
     assert notes == ["edge attributes (3 columns) dropped"]
-    assert pyg._dropped([tiny(0, edge_attr=torch.ones(4))]) == ["edge attributes (1 column) dropped"]
+    one = [tiny(0, edge_attr=torch.ones(4))]
+    assert pyg.collection(one, "made", "graph").notes == ["edge attributes (1 column) dropped"]
+    assert pyg.collection(one, "made", "graph", edge_features=True).graph()[0].num_edge_features == 1
 
 
 def test_coordinates_of_superpixels_stand_beside_their_colours() -> None:

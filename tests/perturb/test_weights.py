@@ -63,3 +63,63 @@ def test_which_models_take_weights(graph: Graph, model: str, takes: bool) -> Non
     with torch.no_grad():
         one, other = (made(each.x, made.prepare(each.adj)) for each in (graph, NoEdgeFtrs()(graph)))
     assert torch.allclose(one, other) is not takes
+
+
+def featured(graph: Graph) -> Graph:
+    """Every edge with its ends, the smaller first, as features; so each perturbation shows what it did with them."""
+    pattern = graph.adj.pattern
+    low, high = torch.minimum(pattern.row_ids, pattern.indices), torch.maximum(pattern.row_ids, pattern.indices)
+    rows = torch.stack([low, high], dim=1).float()
+    return Graph(Adjacency(pattern, None, rows), graph.x, graph.y, graph.ptr)
+
+
+def rows_of(graph: Graph) -> dict[tuple[int, int], tuple[float, ...]]:
+    pattern = graph.adj.pattern
+    assert graph.adj.features is not None and graph.adj.features.shape == (pattern.entries, 2)
+    return {
+        (int(u), int(v)): tuple(row.tolist())
+        for u, v, row in zip(pattern.row_ids, pattern.indices, graph.adj.features, strict=True)
+    }
+
+
+def test_edge_features_are_taken_away_or_change_places(graph: Graph) -> None:
+    given = featured(graph)
+    assert NoEdgeFtrs()(given).adj.features is None
+    mixed = rows_of(RandEdgeFtrs()(given, generator(1)))
+    assert mixed.keys() == rows_of(given).keys() and mixed != rows_of(given)
+    assert all(mixed[u, v] == mixed[v, u] for u, v in mixed)
+    assert sorted(mixed.values()) == sorted(rows_of(given).values())
+    owner = graph.owner
+    assert all(owner[int(row[0])] == owner[u] for (u, _), row in mixed.items())
+
+
+@pytest.mark.parametrize(
+    "name", ["DropEdges", "Sparsify", "Frag-k1", "Frag-k2", "FiedlerFrag", "AddEdges", "CurvRewire"]
+)
+def test_edges_that_stay_keep_their_features(graph: Graph, name: str) -> None:
+    result = build_perturbation(name)(featured(graph), generator(2))
+    for (u, v), row in rows_of(result).items():
+        assert row == ((min(u, v), max(u, v)) if bool(graph.adj.has(torch.tensor([[u], [v]]))) else (0.0, 0.0))
+
+
+def test_rewired_edges_carry_theirs_along(graph: Graph) -> None:
+    given = featured(graph)
+    for name in ("RandRewire", "RandRewire@gtaxogym"):
+        bare, _, compat = name.partition("@")
+        moved = build_perturbation(bare, **({"compat": compat} if compat else {}))(given, generator(3))
+        rows = rows_of(moved)
+        assert all(rows[u, v] == rows[v, u] for u, v in rows)
+        if not compat:
+            assert sorted(rows.values()) == sorted(rows_of(given).values())
+
+
+def test_a_coarse_graph_has_the_mean_features() -> None:
+    path = featured(graph_of(nx.path_graph(3)))
+    result = rows_of(build_perturbation("Coarsen")(path, generator(0)))
+    assert len(result) == 6  # two of three nodes are one, so that all are neighbours
+    assert set(result.values()) == {(0.0, 1.0), (1.0, 2.0)}
+
+
+def test_without_or_with_all_edges_there_are_no_features(graph: Graph) -> None:
+    for name in ("NoEdges", "FullyConn"):
+        assert build_perturbation(name)(featured(graph), generator()).adj.features is None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from grb.taxonomy import Analysis, Components, Profiles
 
 PUBLISHED = ("inductive", "transductive")
-AGAINST = ("published", "attacks", "left-out")
+AGAINST = ("published", "models", "attacks", "left-out")
 TEXTS, FIGURES = ("table", "json", "markdown", "csv"), ("png", "svg", "pdf")
 MODEL = "gcn"
 
@@ -57,9 +57,9 @@ Against = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(AGAINST),
-        help="Instead of grouping datasets, compare every ratio with the published one, the sensitivity to perturbations with "
-        "the accuracy that attacks in the same store cost, or (of a published taxonomy) groups that place states of datasets "
-        "left out with the true ones.",
+        help="Instead of grouping datasets, compare every ratio with the published one, the profiles of several models with "
+        "each other (and with those of --model), the sensitivity to perturbations with the accuracy that attacks in the same "
+        "store cost, or (of a published taxonomy) groups that place states of datasets left out with the true ones.",
     ),
 ]
 Model = Annotated[
@@ -69,7 +69,8 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SETTING=VALUE",
-        help="Use only runs with this setting, for instance epochs=300, where a store has runs of several; repeatable.",
+        help="Use only runs with this setting, for instance epochs=300, where a store has runs of several; values with commas "
+        "between them, such as dataset=A,B, are alternatives; repeatable.",
     ),
 ]
 Groups = Annotated[int | None, typer.Option(metavar="K", help="Number of groups to cut the tree into; 3 if not given.")]
@@ -141,6 +142,7 @@ def analyse(
       grb taxonomy analyse inductive -o taxonomy/
       grb taxonomy analyse runs.csv --model gcn --groups 4 --merge-groups 3+4
       grb taxonomy analyse results --where epochs=300 --against published
+      grb taxonomy analyse results --against models
       grb taxonomy analyse results --against attacks --format csv
       grb taxonomy analyse inductive --against left-out
     """
@@ -160,6 +162,9 @@ def analyse(
         from grb.cli.taxonomy_reliability import show_reliability
 
         show_reliability(runs, model or "GCN", chosen, seed, form, out)
+        return
+    if against == "models":
+        _against_models(runs, model or MODEL, chosen, form, out)
         return
     if against == "published":
         _against_published(runs, model or MODEL, chosen, form, out)
@@ -267,7 +272,9 @@ def _show_analysis(found: Analysis, source: Source, form: str, figures: str, out
     written = []
     if out is not None:
         written = taxonomy_report.write_tables(found, source.title, out)
-        written += taxonomy_report.draw_figures(found, source.title, source.classical, out, figures, source.taxonomy)
+        written += taxonomy_report.draw_figures(
+            found, source.title, source.classical, out, figures, source.taxonomy, source.models
+        )
     headers, rows = taxonomy_report.profile_table(found)
     value = {"source": source.title, **found.to_dict(), "written": [str(path) for path in written]}
     flat = [dict(zip(headers, row)) for row in rows]
@@ -298,6 +305,19 @@ def _against_published(runs: str | None, model: str, where: Mapping[str, str], f
         taxonomy_views.show_comparison(found)
         for each in groups:
             taxonomy_views.show_groups(each)
+    _say_notes(found.notes)
+
+
+def _against_models(runs: str | None, model: str, where: Mapping[str, str], form: str, out: Path | None) -> None:
+    from grb import taxonomy
+    from grb.cli import taxonomy_views
+
+    models = _source(runs, model, where).models
+    found = taxonomy.compare_models(models, model)
+    if not taxonomy_views.emit(form, out, value=found.to_dict(), rows=found.rows(), markdown=found.to_markdown()):
+        output.echo(found.coverage)
+        for title, heads, rows in found.tables():
+            output.table(title, heads, rows, numbers=heads[1:])
     _say_notes(found.notes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from grb.taxonomy import as_groups
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from grb.taxonomy import Analysis, Components
+    from grb.taxonomy import Analysis, Components, Profiles
 
 COMPONENTS = 2
 
@@ -239,6 +239,7 @@ def draw_figures(
     directory: Path,
     kind: str,
     taxonomy: str | None = None,
+    models: Mapping[str, Profiles] | None = None,
 ) -> list[Path]:
     """Draw and save those figures that the results allow; of a published taxonomy also how reliable groups are."""
     from grb import visualise
@@ -252,6 +253,8 @@ def draw_figures(
         figures["correlation"] = visualise.draw_correlation(found.perturbations, over="datasets", title=title)
     if "log2" in found.models:
         figures["models"] = visualise.draw_correlation(found.models["log2"], over="log2 ratios")
+    if models is not None and len(models) > 1:
+        figures["profiles-by-model"] = visualise.draw_model_profiles(models, found)
     if found.stability is not None:
         figures["stability"] = visualise.draw_stability(found, title=title)
     if classical is not None:

@@ -34,7 +34,7 @@ Models = Annotated[
     str,
     typer.Option(
         metavar="A,B",
-        help="Profiling models: gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, transformer, or package.module:Class.",
+        help="Profiling models: gcn, gin, gin-2l, chebnet, gatedgcn, gcnii, transformer, gine, or package.module:Class.",
     ),
 ]
 Seeds = Annotated[

@@ -123,9 +123,9 @@ def clean(raw: RawArrays, options: CleaningOptions | None = None) -> Cleaned:
         if problem.choice == "refuse":
             raise Refused(problem)
     notes = [*raw.notes, *(problem.message for problem in problems)]
-    edges, weights = _directed(raw, options)
+    edges, weights, carried = _directed(raw, options)
     x = _features(raw, options)
-    graph, _ = replace(raw, edges=edges, weights=weights, x=x).graph()
+    graph, _ = replace(raw, edges=edges, weights=weights, x=x, edge_features=carried).graph()
     split, scheme = raw.checked_split(), raw.scheme
     if options.components == "largest" and any(problem.option == "components" for problem in problems):
         kept = largest_component(graph)
@@ -137,7 +137,9 @@ def clean(raw: RawArrays, options: CleaningOptions | None = None) -> Cleaned:
         graph = graph.with_features(FeatureScale.fit(options.feat_norm, dense).apply(dense))
         notes.append(f"features normalised by {options.feat_norm}")
     splits = [split] if split else []
-    cleaned = replace(raw, n=graph.n, edges=graph.adj, y=graph.y, weights=None, x=graph.x, splits=splits)
+    cleaned = replace(
+        raw, n=graph.n, edges=graph.adj, y=graph.y, weights=None, x=graph.x, splits=splits, edge_features=None
+    )
     if scheme is None or options.split != "own":
         scheme = _scheme(cleaned, graph, options)
     notes.append(f"split: {scheme.description}")
@@ -250,14 +252,18 @@ def _components(raw: RawArrays, options: CleaningOptions) -> int:
     return int(connected_components(matrix, directed=False, return_labels=False))
 
 
-def _directed(raw: RawArrays, options: CleaningOptions) -> tuple[Array, Array | None]:
-    """Edges and weights after the options on weights and directions."""
+def _directed(raw: RawArrays, options: CleaningOptions) -> tuple[Array, Array | None, Array | None]:
+    """Edges, weights and edge features after the options on weights and directions."""
     edges = raw.edge_index.astype(np.int64, copy=False)
     weights = None if options.weights == "drop" or raw.weights is None else np.asarray(raw.weights)
+    carried = None if raw.edge_features is None else np.asarray(raw.edge_features)
+    if carried is not None and len(carried) != edges.shape[1]:
+        raise DataError(f"edge features have shape {list(carried.shape)}, but [{edges.shape[1]}, f] is needed")
     if options.directed == "mutual":
         keep = _among(edges[1] * raw.n + edges[0], _distinct(edges[0] * raw.n + edges[1]))
-        return edges[:, keep], None if weights is None else weights[keep]
-    return edges, weights
+        kept = [None if each is None else each[keep] for each in (weights, carried)]
+        return edges[:, keep], kept[0], kept[1]
+    return edges, weights, carried
 
 
 def _features(raw: RawArrays, options: CleaningOptions) -> Tensor | CSR:

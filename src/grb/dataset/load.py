@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from grb.graph import Graph
 from grb.graph.files import read_npz
 
 PARTS = ("train", "val", "test", "easy", "medium", "hard", "full")
-ALLOWED = ("edge_index", "edge_weight", "x", "y", "ptr", *PARTS[:-1])
+ALLOWED = ("edge_index", "edge_weight", "edge_attr", "x", "y", "ptr", *PARTS[:-1])
 
 
 def load_dataset(
@@ -60,8 +61,8 @@ def from_path(path: str | os.PathLike[str]) -> Dataset:
     """A dataset from an npz file of arrays, from edge lists (:mod:`grb.dataset.folder`), or from a directory of GRB's layout.
 
     An npz file has ``edge_index`` [2, m] and ``y`` (of nodes, or of graphs), and optionally ``x`` [n, d], ``ptr`` of a
-    collection [graphs + 1], ``edge_weight`` [m], and ids ``train``, ``val``, ``test``. All but complete directories are
-    cleaned with the default :class:`~grb.dataset.CleaningOptions`; ``notes`` say what was done.
+    collection [graphs + 1], ``edge_weight`` [m], ``edge_attr`` [m, f], and ids ``train``, ``val``, ``test``. All but complete
+    directories are cleaned with the default :class:`~grb.dataset.CleaningOptions`; ``notes`` say what was done.
     """
     path = Path(path)
     if path.is_dir() and storage.is_complete(path):
@@ -96,9 +97,9 @@ def from_pyg(data: Any, name: str) -> Dataset:
     first = items[0]
     if len(items) == 1:
         masks = all(getattr(first, f"{part}_mask", None) is not None for part in PARTS[:3])
-        return Dataset.from_raw(pyg.single(first, name, predefined=masks).with_own_scheme())
+        return Dataset.from_raw(pyg.single(first, name, predefined=masks, edge_features=True).with_own_scheme())
     task = "node" if len(first.y) == first.num_nodes and first.num_nodes > 1 else "graph"
-    return Dataset.from_raw(pyg.collection(items, name, task).with_own_scheme())
+    return Dataset.from_raw(pyg.collection(items, name, task, edge_features=True).with_own_scheme())
 
 
 def _items(data: Any, name: str) -> Sequence[Any]:
@@ -114,7 +115,7 @@ def _items(data: Any, name: str) -> Sequence[Any]:
 
 
 def _read_arrays(path: Path) -> RawArrays:
-    """One npz file: ``edge_index`` and ``y``; if there are any ``edge_weight``, ``x``, ``ptr``, and ids of a split."""
+    """One npz file: ``edge_index`` and ``y``; perhaps ``edge_weight``, ``edge_attr``, ``x``, ``ptr``, and ids of a split."""
     stored = read_npz(path, required=["edge_index", "y"], allowed=ALLOWED)
     y = stored["y"]
     sizes = None
@@ -128,7 +129,9 @@ def _read_arrays(path: Path) -> RawArrays:
     # one graph without a split gets random ones
     scheme = Random(n) if not split and sizes is None else None
     weights, x = stored.get("edge_weight"), stored.get("x")
-    return RawArrays(path.stem, n, stored["edge_index"], y, weights, x, sizes, [split] if split else [], scheme=scheme)
+    splits = [split] if split else []
+    found = RawArrays(path.stem, n, stored["edge_index"], y, weights, x, sizes, splits, scheme=scheme)
+    return replace(found, edge_features=stored.get("edge_attr"))
 
 
 def _sizes(ptr: Array, path: Path) -> Array:

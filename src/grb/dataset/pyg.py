@@ -40,7 +40,8 @@ def read(source: Source, folder: Path, stage: Path) -> RawArrays:
             if len(dataset) == 1:
                 found = single(dataset[0], source.title, predefined=source.splitting == "predefined")
             else:
-                found = collection(list(dataset), source.title, source.task)
+                kept = source.options.get("use_edge_attr", False)
+                found = collection(list(dataset), source.title, source.task, edge_features=kept)
             return replace(found, notes=[*found.notes, *again])
         except GRBError:
             raise
@@ -68,10 +69,11 @@ def listed_again(raw: Path) -> list[str]:
     return [f"{count} edges listed again in the raw files merged"] if count else []
 
 
-def single(data: Any, name: str, *, predefined: bool) -> RawArrays:
+def single(data: Any, name: str, *, predefined: bool, edge_features: bool = False) -> RawArrays:
     """One graph whose nodes are classified; ``predefined`` takes its splits from its masks."""
     splits, edges = _masks(data) if predefined else [], data.edge_index.numpy()
-    return RawArrays(name, int(data.num_nodes), edges, data.y, x=_array(data.x), splits=splits, notes=_dropped([data]))
+    found = RawArrays(name, int(data.num_nodes), edges, data.y, x=_array(data.x), splits=splits)
+    return _with_attributes(found, [data], edge_features)
 
 
 def own_splits(data: Any) -> list[dict[str, Array]]:
@@ -106,7 +108,14 @@ def own_splits(data: Any) -> list[dict[str, Array]]:
     ]
 
 
-def collection(items: Sequence[Any], name: str, task: str, splits: Sequence[Mapping[str, Array]] = ()) -> RawArrays:
+def collection(
+    items: Sequence[Any],
+    name: str,
+    task: str,
+    splits: Sequence[Mapping[str, Array]] = (),
+    *,
+    edge_features: bool = False,
+) -> RawArrays:
     """Several graphs; ``task`` says whether nodes or graphs are classified."""
     sizes = np.array([int(item.num_nodes) for item in items])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -115,7 +124,8 @@ def collection(items: Sequence[Any], name: str, task: str, splits: Sequence[Mapp
     x = None if any(part is None for part in features) else torch.cat(features)  # type: ignore[arg-type]
     labels = [torch.as_tensor(item.y) for item in items]
     y = torch.cat(labels) if task == "node" else torch.cat([label.reshape(1, -1) for label in labels]).squeeze(1)
-    return RawArrays(name, int(sizes.sum()), edges, y, x=_array(x), sizes=sizes, splits=splits, notes=_dropped(items))
+    found = RawArrays(name, int(sizes.sum()), edges, y, x=_array(x), sizes=sizes, splits=splits)
+    return _with_attributes(found, items, edge_features)
 
 
 def _array(x: Tensor | None) -> Array | None:
@@ -129,12 +139,17 @@ def _features(data: Any) -> Tensor | None:
     return torch.cat(parts, dim=1) if parts and sum(part.shape[1] for part in parts) else None
 
 
-def _dropped(items: Sequence[Any]) -> list[str]:
-    attributes = getattr(items[0], "edge_attr", None)
-    if attributes is None:
-        return []
-    columns = 1 if attributes.dim() == 1 else attributes.shape[1]
-    return [f"edge attributes ({columns} column{'s' * (columns != 1)}) dropped"]
+def _with_attributes(found: RawArrays, items: Sequence[Any], kept: bool) -> RawArrays:
+    """With ``edge_attr`` as edge features if they are to be kept and every item has them, else with a note."""
+    attributes = [getattr(item, "edge_attr", None) for item in items]
+    first = attributes[0]
+    if first is None:
+        return found
+    columns = 1 if first.dim() == 1 else first.shape[1]
+    if kept and all(each is not None for each in attributes):
+        rows = torch.cat([each.reshape(-1, columns) for each in attributes])
+        return replace(found, edge_features=rows.numpy())
+    return replace(found, notes=[f"edge attributes ({columns} column{'s' * (columns != 1)}) dropped"])
 
 
 def _in_parts(parts: Sequence[Any], source: Source) -> RawArrays:

@@ -16,6 +16,7 @@ from grb.dataset.original_names import OriginalNames
 from grb.dataset.splits import Folds, Predefined, Random, Scheme, split_from_parts
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, Pattern, adjacency_from_edges
+from grb.graph.edge_features import with_edge_features
 from grb.graph.files import read_npz, write_npz
 from grb.graph.validate import check_features, check_ids, check_labels, check_ptr
 
@@ -49,6 +50,7 @@ class RawArrays:
         notes: What reading has repaired and decided already.
         scheme: Source of numbered splits; None for the one split in ``splits``.
         feature_names: Names of the feature columns, if they have any.
+        edge_features: Features of the edges as listed, [m, f] or [m]; an adjacency has its own.
     """
 
     name: str
@@ -64,6 +66,7 @@ class RawArrays:
     notes: Sequence[str] = ()
     scheme: Scheme | None = None
     feature_names: Sequence[str] | None = None
+    edge_features: Any = None
 
     @property
     def names(self) -> OriginalNames:
@@ -99,6 +102,9 @@ class RawArrays:
                 self.edges, self.n, values=self.weights, mode="canonicalise", directed=True
             )
             notes += repaired
+            if self.edge_features is not None:
+                adj, decided = with_edge_features(adj, self.edges, self.edge_features)
+                notes += decided
         ptr = None if self.sizes is None else check_ptr(np.concatenate([[0], np.cumsum(self.sizes)]), self.n)
         count = self.n if ptr is None or len(self.y) == self.n else len(ptr) - 1
         if not isinstance(x, CSR):
@@ -185,6 +191,8 @@ def save(raw: RawArrays, path: Path) -> RawArrays:
     }
     if graph.ptr is not None:
         arrays["ptr"] = graph.ptr.numpy()
+    if graph.adj.features is not None:
+        arrays["edge_features"] = graph.adj.features.numpy()
     if isinstance(graph.x, Tensor):
         arrays["x"] = graph.x.numpy()
     else:
@@ -196,7 +204,7 @@ def save(raw: RawArrays, path: Path) -> RawArrays:
     for number, split in enumerate(raw.splits):
         arrays |= {f"{part}_{number}": np.asarray(split[part]) for part in PARTS}
     write_npz(path, arrays)
-    return replace(raw, edges=graph.adj, x=graph.x, y=graph.y, notes=notes)
+    return replace(raw, edges=graph.adj, x=graph.x, y=graph.y, notes=notes, edge_features=None)
 
 
 def load(path: Path, name: str) -> RawArrays:
@@ -206,6 +214,11 @@ def load(path: Path, name: str) -> RawArrays:
         n = len(stored["indptr"]) - 1
         pattern = _pattern(stored, "indptr", "indices", n)
         adj = Adjacency(Pattern(pattern.indptr, pattern.indices, n, symmetric=True))
+        if "edge_features" in stored:
+            carried = stored["edge_features"]
+            if carried.ndim != 2 or len(carried) != pattern.entries:
+                raise ValueError("edge features do not fit the edges")
+            adj = replace(adj, features=torch.from_numpy(carried))
         if "x" in stored:
             x: Tensor | CSR = torch.from_numpy(stored["x"])
         else:

@@ -64,10 +64,11 @@ class Source:
         return f"{self.loader}({', '.join(arguments)})"
 
 
-def _tu(name: str, *, title: str | None = None, attributes: bool = False) -> Source:
-    files = (f"{name}_A.txt", f"{name}_graph_indicator.txt", f"{name}_graph_labels.txt")
-    options = {"use_node_attr": True} if attributes else {}
-    return Source("TUDataset", title or name, "graph", "folds", name, name, files, options=options)
+def _tu(name: str, *, title: str | None = None, attributes: bool = False, bonds: bool = False) -> Source:
+    files = [f"{name}_A.txt", f"{name}_graph_indicator.txt", f"{name}_graph_labels.txt"]
+    files += [f"{name}_edge_labels.txt"] if bonds else []
+    options = {**({"use_node_attr": True} if attributes else {}), **({"use_edge_attr": True} if bonds else {})}
+    return Source("TUDataset", title or name, "graph", "folds", name, name, tuple(files), options=options)
 
 
 def _benchmark(name: str, task: Level) -> Source:
@@ -116,6 +117,7 @@ SOURCES: Mapping[str, Source] = {
     "enzymes": _tu("ENZYMES", attributes=True),
     "proteins": _tu("PROTEINS", attributes=True),
     "mutag": _tu("MUTAG"),
+    "mutag-bonds": _tu("MUTAG", title="MUTAG (bonds)", bonds=True),
     "nci1": _tu("NCI1"),
     "nci109": _tu("NCI109"),
     "dd": _tu("DD", title="D&D"),

@@ -139,6 +139,8 @@ def save(dataset: Dataset, directory: str | os.PathLike[str]) -> Path:
         raise DataError(f"{final} exists already; choose another path, or remove it")
     parts = {"train": dataset.split.train, "val": dataset.split.val, **dataset.split.test}
     graph = dataset.graph.with_features(dataset.features)
+    if graph.adj.features is not None:
+        raise DataError(f"'{dataset.name}' has edge features, but the layout of GRB has none; write an npz of arrays")
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(dir=final.parent, prefix=f".{final.name}.", suffix=".part"))

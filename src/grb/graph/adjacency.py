@@ -22,10 +22,12 @@ class Adjacency:
     Args:
         pattern: Both directions of every edge, [n, n].
         values: Weight of every entry (equal in both directions), [entries]; None means that all are one.
+        features: Features of every entry (equal in both directions), [entries, f]; None where edges have none.
     """
 
     pattern: Pattern
     values: Tensor | None = None
+    features: Tensor | None = None
 
     @property
     def n(self) -> int:
@@ -41,6 +43,11 @@ class Adjacency:
     def device(self) -> torch.device:
         """Device of the arrays."""
         return self.pattern.device
+
+    @property
+    def num_edge_features(self) -> int:
+        """Number of features per edge; 0 where edges have none."""
+        return 0 if self.features is None else int(self.features.shape[1])
 
     @property
     def degrees(self) -> Tensor:
@@ -83,7 +90,7 @@ class Adjacency:
         return self.pattern.indices[start:stop].long()
 
     def edited(self, add: Tensor, drop: Tensor, *, base: int, n: int) -> Adjacency:
-        """With edges added (weight one) and dropped and ``n`` nodes; trusts its arguments, see ``Graph.apply``.
+        """With edges added (weight one, features zero) and dropped and ``n`` nodes; trusts its arguments, see ``Graph.apply``.
 
         Args:
             add: [2, a], absent pairs of ids below ``n``.
@@ -108,7 +115,11 @@ class Adjacency:
         values = kept.values
         if values is not None:
             values = values.new_ones(entries).masked_scatter(old, values)
-        return Adjacency(Pattern(indptr, indices, n, symmetric=True), values)
+        features = kept.features
+        if features is not None:
+            features = features.new_zeros(entries, features.shape[1])
+            features[old] = kept.features
+        return Adjacency(Pattern(indptr, indices, n, symmetric=True), values, features)
 
     def _kept(self, drop: Tensor, base: int) -> Adjacency:
         """Without the dropped edges and without the nodes from ``base`` on."""
@@ -119,8 +130,13 @@ class Adjacency:
         if drop.numel():
             both = torch.cat([drop, drop.flip(0)], dim=1)
             keep[torch.searchsorted(self.keys, both[0] * self.n + both[1])] = False
-        values = None if self.values is None else self.values[keep]
-        return Adjacency(_pattern(rows[keep], cols[keep], base, self.pattern.indices.dtype), values)
+        pattern = _pattern(rows[keep], cols[keep], base, self.pattern.indices.dtype)
+        return Adjacency(pattern, *self.carried(keep))
+
+    def carried(self, entries: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Weights and features of some entries, given by their numbers or by a mask; None where there are none."""
+        values, features = (None if each is None else each[entries] for each in (self.values, self.features))
+        return values, features
 
     def _positions(self, pairs: Tensor) -> Tensor:
         """Where new entries (row, column) go among the present ones; new nodes come last in every row."""
@@ -138,17 +154,17 @@ class Adjacency:
         rows, cols = new_id[self.pattern.row_ids.long()], new_id[self.pattern.indices.long()]
         keep = (rows >= 0) & (cols >= 0)
         rows, cols = rows[keep], cols[keep]
-        values = None if self.values is None else self.values[keep]
         if not (nodes.diff() > 0).all():  # ascending nodes keep the entries in order
             order = torch.argsort(rows * max(len(nodes), 1) + cols)
             rows, cols = rows[order], cols[order]
-            values = None if values is None else values[order]
-        return Adjacency(_pattern(rows, cols, len(nodes), self.pattern.indices.dtype), values)
+            keep = keep.nonzero().flatten()[order]
+        pattern = _pattern(rows, cols, len(nodes), self.pattern.indices.dtype)
+        return Adjacency(pattern, *self.carried(keep))
 
     def to(self, device: torch.device | str) -> Adjacency:
         """The same edges on another device."""
-        values = None if self.values is None else self.values.to(device)
-        return Adjacency(self.pattern.to(device), values)
+        values, features = (None if each is None else each.to(device) for each in (self.values, self.features))
+        return Adjacency(self.pattern.to(device), values, features)
 
 
 def _pattern(rows: Tensor, cols: Tensor, n: int, dtype: torch.dtype) -> Pattern:

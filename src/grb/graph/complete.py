@@ -39,6 +39,7 @@ class CompleteAdjacency(Adjacency):
     def __init__(self, ptr: Tensor) -> None:
         object.__setattr__(self, "ptr", ptr.long())
         object.__setattr__(self, "values", None)
+        object.__setattr__(self, "features", None)
 
     def separate(self, *, copy: bool = False) -> CompleteAdjacency:
         """A value of its own, without what is kept about this one; with ``copy`` it shares no array either."""

@@ -9,6 +9,7 @@ import torch
 
 from grb.errors import DataError
 from grb.graph.adjacency import Adjacency
+from grb.graph.edge_features import with_edge_features
 from grb.graph.edit import GraphEdit
 from grb.graph.graph import Graph
 from grb.graph.sparse import dense
@@ -129,17 +130,22 @@ def to_pyg(graph: Graph) -> Any:
     data = Data(x=_dense_rows(graph, as_numpy=False), edge_index=edge_index, y=graph.y, num_nodes=graph.n)
     if graph.adj.values is not None:
         data.edge_weight = graph.adj.values
+    if graph.adj.features is not None:
+        data.edge_attr = graph.adj.features
     return data
 
 
 def from_pyg(data: Any, *, mode: Mode = "strict") -> tuple[Graph, list[str]]:
-    """A graph from a ``torch_geometric.data.Data`` (``x``, ``edge_index``, ``y``, ``edge_weight``)."""
+    """A graph from a ``torch_geometric.data.Data`` (``x``, ``edge_index``, ``y``, ``edge_weight``, ``edge_attr``)."""
     if getattr(data, "edge_index", None) is None:
         raise DataError(f"a {type(data).__name__} without edge_index was given, but a PyG Data with one is needed")
     n = int(data.num_nodes)
     weight = getattr(data, "edge_weight", None)
     edge_index = data.edge_index.detach().cpu().numpy()
     adj, notes = adjacency_from_edges(edge_index, n, values=weight, mode=mode, directed=True)
+    if getattr(data, "edge_attr", None) is not None:
+        adj, decided = with_edge_features(adj, edge_index, data.edge_attr)
+        notes = [*notes, *decided]
     x: Any = data.x if getattr(data, "x", None) is not None else np.ones((n, 1), dtype=np.float32)
     y = getattr(data, "y", None)
     if y is not None and y.dim() == 2 and y.shape[1] == 1:

@@ -83,6 +83,11 @@ class Graph:
         return int(self.x.shape[1])
 
     @property
+    def num_edge_features(self) -> int:
+        """Number of features per edge; 0 where edges have none."""
+        return self.adj.num_edge_features
+
+    @property
     def num_graphs(self) -> int:
         """Number of graphs in a collection; 1 for a single graph."""
         return 1 if self.ptr is None else len(self.ptr) - 1
@@ -155,12 +160,14 @@ class Graph:
         return Graph(self.adj.to(device), self.x.to(device), y, self.ptr)
 
     def fingerprint(self) -> str:
-        """sha256 of edges, weights, features, labels and boundaries; the same on any machine."""
+        """sha256 of edges, weights, all features, labels and boundaries; the same on any machine."""
         digest = hashlib.sha256(b"grb-graph-1")
         x = self.x
         features = [x] if isinstance(x, Tensor) else [torch.tensor(x.shape), *_csr_arrays(x.pattern, x.values)]
         for tensor in [*_edge_arrays(self.adj), *features, self.y, self.ptr]:
             digest.update(_bytes(tensor))
+        if self.adj.features is not None:
+            digest.update(b"edges;" + _bytes(self.adj.features))
         return digest.hexdigest()
 
     def __repr__(self) -> str:

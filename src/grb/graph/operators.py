@@ -61,6 +61,19 @@ class LowRank:
 
 
 @dataclass(frozen=True, eq=False)
+class FeaturedEdges:
+    """Edges with what they carry, for convolutions that look at every edge.
+
+    Args:
+        pattern: Both directions of every edge, [n, n].
+        features: Features of every entry, [entries, f]; None where edges have none.
+    """
+
+    pattern: Pattern
+    features: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Complete:
     r"""Every node joined with every other node of its graph, by sums per graph: :math:`O(n d)` instead of :math:`O(n^2 d)`.
 

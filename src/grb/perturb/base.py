@@ -150,6 +150,18 @@ def ranks(group: Integers, numbers: Floats) -> tuple[Integers, Integers]:
     return order, np.arange(len(order)) - starts
 
 
+def mean_rows(rows: NDArray[np.float32], group: Integers, groups: int) -> NDArray[np.float32]:
+    """Mean row, or mean number, of every group, [groups, ...]; every group has a member.
+
+    >>> mean_rows(np.array([[1, 2], [3, 4], [7, 8]], dtype=np.float32), np.array([0, 0, 1]), 2).tolist()
+    [[2.0, 3.0], [7.0, 8.0]]
+    """
+    sums = np.zeros((groups, *rows.shape[1:]))
+    np.add.at(sums, group, rows)
+    counts = np.bincount(group, minlength=groups).reshape(-1, *[1] * (rows.ndim - 1))
+    return np.asarray(sums / counts, dtype=np.float32)
+
+
 def csr_of(adj: Adjacency) -> tuple[Integers, Any]:
     """Return the CSR arrays of the edges as numpy arrays."""
     return adj.pattern.indptr.cpu().numpy().astype(np.int64), adj.pattern.indices.cpu().numpy()
@@ -160,28 +172,34 @@ def filtered(adj: Adjacency, keep: Tensor | NDArray[np.bool_]) -> Adjacency:
     kept = torch.as_tensor(keep, device=adj.device)
     pattern = adj.pattern
     ends = functional.pad(kept.cumsum(0, dtype=pattern.indptr.dtype), (1, 0))
-    values = None if adj.values is None else adj.values[kept]
-    return Adjacency(Pattern(ends[pattern.indptr.long()], pattern.indices[kept], adj.n, symmetric=True), values)
+    kept_pattern = Pattern(ends[pattern.indptr.long()], pattern.indices[kept], adj.n, symmetric=True)
+    return Adjacency(kept_pattern, *adj.carried(kept))
 
 
-def joined(n: int, edges: Integers, weights: NDArray[np.float32] | None = None) -> Adjacency:
+def joined(
+    n: int, edges: Integers, weights: NDArray[np.float32] | None = None, features: NDArray[np.float32] | None = None
+) -> Adjacency:
     """An adjacency from distinct undirected edges, each given once and without self-loops; trusts its arguments.
 
     Args:
         n: Number of nodes.
         edges: [2, m].
         weights: [m], or None.
+        features: [m, f], or None.
     """
     keys = np.concatenate([edges[0] * n + edges[1], edges[1] * n + edges[0]])
-    values = None
-    if weights is None:
+    carried: list[Tensor | None] = [None, None]
+    if weights is None and features is None:
         keys.sort()
     else:
         order = np.argsort(keys)
-        keys, values = keys[order], torch.from_numpy(np.concatenate([weights, weights])[order])
+        keys = keys[order]
+        carried = [
+            None if each is None else torch.from_numpy(np.concatenate([each, each])[order])
+            for each in (weights, features)
+        ]
     small = np.int32 if len(keys) < 2**31 else np.int64
     rows, columns = np.divmod(keys, max(n, 1))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(small)
-    return Adjacency(
-        Pattern(torch.from_numpy(indptr), torch.from_numpy(columns.astype(small)), n, symmetric=True), values
-    )
+    pattern = Pattern(torch.from_numpy(indptr), torch.from_numpy(columns.astype(small)), n, symmetric=True)
+    return Adjacency(pattern, *carried)

@@ -9,7 +9,7 @@ import torch
 
 from grb.errors import DataError
 from grb.graph import Graph
-from grb.perturb.base import Drawn, Integers, Streams, owners, ranges
+from grb.perturb.base import Drawn, Integers, Streams, mean_rows, owners, ranges
 from grb.perturb.edges import Edges
 
 MAX_LEVELS = 4
@@ -22,7 +22,8 @@ class Coarsen(Drawn):
     Every level joins the ends of a maximal set of edges without common ends, so that a graph loses up to half of its nodes; the
     next level does so with what came out. The coarse graph is then lifted back: two nodes are neighbours if they are in one
     cluster or if an edge joins their clusters, :math:`A' = P^\top A_c P`. Nodes, features and labels stay; who of a cluster had
-    an edge is forgotten. A lifted edge has the mean weight of the edges that it stands for.
+    an edge is forgotten. A lifted edge has the mean weight and the mean
+    features of the edges that it stands for.
 
     Args:
         levels: Number of contractions; clusters have up to :math:`2^{levels}` nodes.
@@ -97,7 +98,8 @@ def _lifted(edges: Edges, cluster: Integers) -> Graph:
     v = members[starts[b][which] + cell % sizes[b][which]]
     once = (a != b)[which] | (u < v)
     pairs = np.sort(np.stack([u, v])[:, once], axis=0)
-    if edges.weights is None:
-        return edges.replaced(pairs, None)
-    mean = np.bincount(index, edges.weights, minlength=len(keys)) / np.bincount(index, minlength=len(keys))
-    return edges.replaced(pairs, mean.astype(np.float32)[which[once]])
+    weights, features = (
+        None if each is None else mean_rows(each, index, len(keys))[which[once]]
+        for each in (edges.weights, edges.features)
+    )
+    return edges.replaced(pairs, weights, features)

@@ -56,10 +56,7 @@ class CurvRewire(DrawnShare):
         added = _ways_round(edges, np.flatnonzero(rank < quota[edges.owner]), streams)
         count = np.bincount(_owner_of(edges, added[0]), minlength=len(edges.counts))
         kept = rank < (edges.counts - count)[edges.owner]
-        weights = edges.weights
-        if weights is not None:
-            weights = np.concatenate([weights[kept], np.ones(added.shape[1], dtype=np.float32)])
-        return edges.replaced(np.concatenate([edges.ends[:, kept], added], axis=1), weights)
+        return edges.with_new(np.flatnonzero(kept), added)
 
 
 def forman_curvature(graph: Graph) -> NDArray[np.int64]:

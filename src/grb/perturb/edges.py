@@ -133,10 +133,7 @@ class AddEdges(Drawn):
         free = sizes * (sizes - 1) // 2 - edges.counts
         wanted = np.minimum(np.floor(self.share * edges.counts + 1e-9).astype(np.int64), free)
         new = _free_pairs(edges, wanted, free, Streams.draw(generator))
-        weights = edges.weights
-        if weights is not None:
-            weights = np.concatenate([weights, np.ones(new.shape[1], dtype=np.float32)])
-        return edges.replaced(np.concatenate([edges.ends, new], axis=1), weights)
+        return edges.with_new(np.arange(len(edges.owner)), new)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +147,7 @@ class Edges:
         owner: The graph of every edge, [m].
         counts: Edges of every graph, [graphs].
         weights: [m], or None.
+        features: [m, f], or None.
     """
 
     graph: Graph
@@ -158,6 +156,7 @@ class Edges:
     owner: Integers
     counts: Integers
     weights: NDArray[np.float32] | None
+    features: NDArray[np.float32] | None
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
@@ -168,9 +167,11 @@ class Edges:
         upper = rows < columns
         ends = np.stack([rows[upper], columns[upper]]).astype(np.int64)
         owner = owners(ptr)[ends[0]]
-        values = graph.adj.values
-        weights = None if values is None else values.detach().cpu().numpy().astype(np.float32)[upper]
-        return cls(graph, ptr, ends, owner, np.bincount(owner, minlength=len(ptr) - 1), weights)
+        weights, features = (
+            None if each is None else each.detach().cpu().numpy().astype(np.float32)[upper]
+            for each in (graph.adj.values, graph.adj.features)
+        )
+        return cls(graph, ptr, ends, owner, np.bincount(owner, minlength=len(ptr) - 1), weights, features)
 
     @property
     def position(self) -> Integers:
@@ -187,11 +188,28 @@ class Edges:
         order, position = ranks(self.owner, numbers)
         chosen = np.zeros(len(order), dtype=bool)
         chosen[order] = position < quota[self.owner[order]]
-        return self.replaced(self.ends[:, chosen], None if self.weights is None else self.weights[chosen])
+        return self.replaced(self.ends[:, chosen], *self.carried(np.flatnonzero(chosen)))
 
-    def replaced(self, ends: Integers, weights: NDArray[np.float32] | None) -> Graph:
+    def carried(self, ids: Integers) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
+        """Weights and features of some edges by their numbers; None where there are none."""
+        weights, features = (None if each is None else each[ids] for each in (self.weights, self.features))
+        return weights, features
+
+    def with_new(self, kept: Integers, new: Integers) -> Graph:
+        """The graph with some of its edges, by their numbers, and new ones [2, a] of weight one and features of zero."""
+        weights, features = self.carried(kept)
+        count = new.shape[1]
+        if weights is not None:
+            weights = np.concatenate([weights, np.ones(count, dtype=np.float32)])
+        if features is not None:
+            features = np.concatenate([features, np.zeros((count, features.shape[1]), dtype=np.float32)])
+        return self.replaced(np.concatenate([self.ends[:, kept], new], axis=1), weights, features)
+
+    def replaced(
+        self, ends: Integers, weights: NDArray[np.float32] | None, features: NDArray[np.float32] | None
+    ) -> Graph:
         """The graph with other edges, which must be distinct and no loops."""
-        return replace(self.graph, adj=joined(self.graph.n, ends, weights).to(self.graph.adj.device))
+        return replace(self.graph, adj=joined(self.graph.n, ends, weights, features).to(self.graph.adj.device))
 
 
 def _free_pairs(edges: Edges, wanted: Integers, free: Integers, streams: Streams) -> Integers:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from grb.graph import Graph
-from grb.perturb.base import Compat, Drawn, Integers, Streams, check_compat, check_fraction, ranks
+from grb.perturb.base import Compat, Drawn, Integers, Streams, check_compat, check_fraction, mean_rows, ranks
 from grb.perturb.edges import Edges
 
 # rounds without a single swap after which a graph is given up, or searched in full if it has few edges left
@@ -24,7 +24,8 @@ class RandRewire(Drawn):
     :math:`(a, b), (c, d)` become :math:`(a, d), (c, b)` or :math:`(a, c), (b, d)`. A swap that would make a self-loop, an
     edge that is there already or one that was there at the start is refused and others are drawn instead: the result is a
     simple graph in which every node has its old degree, and exactly :math:`2 \lfloor s\, m / 2 \rfloor` of the :math:`m`
-    edges are new (fewer where no swap is possible, as in a complete graph). Weights move with the first end.
+    edges are new (fewer where no swap is possible, as in a complete graph). Weights and edge features
+    move with the first end.
 
     Args:
         share: Fraction :math:`s` of the edges that move.
@@ -51,7 +52,7 @@ class RandRewire(Drawn):
         streams = Streams.draw(generator)
         if self.compat:
             return _merged(edges, _swapped(edges, swaps, streams))
-        return edges.replaced(_Rewiring(edges, swaps, streams).run(), edges.weights)
+        return edges.replaced(_Rewiring(edges, swaps, streams).run(), edges.weights, edges.features)
 
     def remarks(self, graph: Graph, rewired: Graph) -> list[str]:
         """Return a sentence if fewer edges moved than asked for, as in dense graphs, where few swaps are possible."""
@@ -203,4 +204,7 @@ def _merged(edges: Edges, ends: Integers) -> Graph:
     summed = np.bincount(position, weights[proper], minlength=len(keys)).astype(np.float32)
     unweighted = bool((summed == 1).all())
     pairs = np.stack(np.divmod(keys, max(edges.graph.n, 1)))
-    return edges.replaced(pairs, None if unweighted else summed)
+    features = None
+    if edges.features is not None:
+        features = mean_rows(edges.features[proper], position, len(keys))
+    return edges.replaced(pairs, None if unweighted else summed, features)

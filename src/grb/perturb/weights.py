@@ -1,4 +1,4 @@
-"""Perturbations of what edges carry: no weights, weights of other edges."""
+"""Perturbations of what edges carry: no weights and features, or those of other edges."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from grb.perturb.edges import Edges
 
 def check_weighted(graph: Graph) -> None:
     """Refuse a graph whose edges carry nothing: a perturbation that changes nothing would look like an indifferent model."""
-    if graph.adj.values is None or bool((graph.adj.values == 1).all()):
+    if graph.adj.features is None and (graph.adj.values is None or bool((graph.adj.values == 1).all())):
         raise DataError(
-            "all edges have weight 1, so there are no edge features to take away; leave out this perturbation"
+            "all edges have weight 1 and no features, so there are no edge features to take away; leave out this perturbation"
         )
 
 
 @dataclass(frozen=True)
 class NoEdgeFtrs(Fixed):
-    """The same weight, one, for every edge: what is left is who is joined with whom.
+    """The same weight, one, for every edge and no edge features: what is left is who is joined with whom.
 
-    Of edge features models here take a weight; those that take none (``gatedgcn``, ``transformer``) lose nothing.
+    Edge features are taken by ``gine`` alone, weights by most models; one that takes neither loses nothing.
     """
 
     title = "NoEdgeFtrs"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
-        """Return the graph with weights of one."""
+        """Return the graph with edges that are all the same."""
         check_weighted(graph)
         return replace(graph, adj=Adjacency(graph.adj.pattern))
 
 
 @dataclass(frozen=True)
 class RandEdgeFtrs(Drawn):
-    """Every edge has the weight of a random edge of its graph, each weight as often as before."""
+    """Every edge has the weight and the features of a random edge of its graph, each as often as before."""
 
     title = "RandEdgeFtrs"
 
     def __call__(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
-        """Return the graph with weights that changed places."""
+        """Return the graph with weights and edge features that changed places."""
         check_weighted(graph)
         edges = Edges.of(graph)
-        assert edges.weights is not None
         order, _ = ranks(edges.owner, Streams.draw(generator).uniform(edges.owner, edges.position))
-        # edges are listed graph by graph, and so are the ranks: position by position a weight of the same graph
-        return edges.replaced(edges.ends, edges.weights[order])
+        # edges are listed graph by graph, and so are the ranks: position by position an edge of the same graph
+        return edges.replaced(edges.ends, *edges.carried(order))

@@ -37,7 +37,7 @@ EPOCH_STEP = 7e-3
 EPOCH_NODE = {"collection": 1.9e-6, "single": 2.8e-6}
 EPOCH_ENTRY = 4.4e-8
 # how much longer other convolutions take than GCN's
-EPOCH_MODEL = {"gin": 1.6, "gin-2l": 1.6, "chebnet": 1.6, "gatedgcn": 5.0, "transformer": 4.0}
+EPOCH_MODEL = {"gin": 1.6, "gin-2l": 1.6, "chebnet": 1.6, "gatedgcn": 5.0, "transformer": 4.0, "gine": 2.5}
 # epochs until a training ends early, as multiples of its patience
 EPOCHS_OF_PATIENCE = 5
 BYTES = {"fit": 400_000, "attack": 30_000, "score": 3_000, "certify": 15_000, "profile": 4_000}

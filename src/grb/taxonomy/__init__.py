@@ -18,6 +18,7 @@ from grb.taxonomy.correlation import Correlation, model_correlation, perturbatio
 from grb.taxonomy.describe import describe_profile, meaning
 from grb.taxonomy.measurement import PerturbationInfo, ProfileMeasurement
 from grb.taxonomy.missing import MISSING, complete, drop_datasets, drop_perturbations, fill_with_mean
+from grb.taxonomy.model_comparison import ModelComparison, ModelDifference, compare_models
 from grb.taxonomy.own_groups import GroupStability, OwnGroups, own_groups, representative_frequency
 from grb.taxonomy.placeable import check_placeable, reference_for
 from grb.taxonomy.placement import Mark, Neighbour, Placement

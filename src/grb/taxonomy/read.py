@@ -129,7 +129,8 @@ def from_rows(
         rows: One mapping per run, with ``dataset``, ``perturbation`` and ``auroc``; :meth:`ProfileMeasurement.to_row` makes
             them.
         source: Where the runs come from, for messages.
-        where: Use only runs with these values of columns; ``epochs`` means ``training.epochs`` where there is such a column.
+        where: Use only runs with these values of columns, or one of several with commas between them; ``epochs`` means
+            ``training.epochs`` where there is such a column.
         dataset: Use only runs of this dataset, so that those of others need no choice.
     """
     if dataset is not None:
@@ -153,7 +154,8 @@ def choose_runs(rows: Sequence[Row], source: object, *, where: Mapping[str, str]
     for name, wanted in (where or {}).items():
         column = _column(name, columns)
         there = list(dict.fromkeys(_sanitized(row.get(column)) for row in chosen))
-        chosen = [row for row in chosen if _equal(_sanitized(row.get(column)), wanted)]
+        values = wanted.split(",")
+        chosen = [row for row in chosen if any(_equal(_sanitized(row.get(column)), value) for value in values)]
         if not chosen:
             raise DataError(f"no run of {source} has {name}={wanted}; there are {', '.join(there[:8])}")
     _check_settings(chosen, source)

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from grb.errors import DataError
 from grb.graph import CSR, Graph, Pattern
-from grb.graph.operators import Complete
+from grb.graph.operators import Complete, FeaturedEdges
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +72,14 @@ def _cut(op: Any, ids: Tensor, nodes: Tensor, shift: Tensor, ptr: Tensor) -> Any
     if isinstance(op, Complete):
         own = op.own[ids] if isinstance(op.own, Tensor) else op.own
         return Complete(ptr, op.scale[ids], own)
-    if isinstance(op, CSR):
+    if isinstance(op, (CSR, FeaturedEdges)):
         block, positions = op.pattern.rows(nodes)
         moved = torch.repeat_interleave(shift, block.counts, output_size=block.entries)
         indices = block.indices - moved.to(block.indices.dtype)
         pattern = Pattern(block.indptr, indices, len(nodes), op.pattern.symmetric)
+        if isinstance(op, FeaturedEdges):
+            return FeaturedEdges(pattern, None if op.features is None else op.features[positions])
         return CSR(pattern, None if op.values is None else op.values[positions], op.symmetric)
     raise DataError(
-        f"a {type(op).__name__} cannot be cut into batches; prepare(adj) must give a CSR or Complete operator"
+        f"a {type(op).__name__} cannot be cut into batches; prepare(adj) must give a CSR, Complete or FeaturedEdges operator"
     )

@@ -221,7 +221,10 @@ def fit_link_model(
     begin = time.perf_counter()
     generator = torch.Generator().manual_seed(seed)
     graph = without_pairs(perturb(split.message), torch.cat([split.train, split.scored], dim=1))
-    inner = build_profiler(chosen, graph.num_features, chosen.width, pool=False, generator=generator)
+    edges = graph.num_edge_features
+    inner = build_profiler(
+        chosen, graph.num_features, chosen.width, pool=False, edge_features=edges, generator=generator
+    )
     model = LinkGNN(inner)
     best: dict[str, Tensor] = {}
 

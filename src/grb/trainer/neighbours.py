@@ -126,4 +126,4 @@ def induced(adj: Adjacency, nodes: Tensor, new_id: Tensor) -> Adjacency:
     pattern = Pattern(
         ends[block.indptr.long()], columns[keep].to(block.indices.dtype), len(nodes), symmetric=adj.pattern.symmetric
     )
-    return Adjacency(pattern, None if adj.values is None else adj.values[positions[keep]])
+    return Adjacency(pattern, *adj.carried(positions[keep]))

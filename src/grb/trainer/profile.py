@@ -119,7 +119,14 @@ def fit_profile(
     begin = time.perf_counter()
     generator = torch.Generator().manual_seed(seed)
     objective = Objective.of(graph.y, classes, weighted=chosen.class_weights)
-    model = build_profiler(chosen, graph.num_features, objective.outputs, pool=task == "graph", generator=generator)
+    model = build_profiler(
+        chosen,
+        graph.num_features,
+        objective.outputs,
+        pool=task == "graph",
+        edge_features=graph.num_edge_features,
+        generator=generator,
+    )
     data: Parts
     if chosen.neighbours is not None:
         data = SampledNodes(model, graph, split, chosen.batch, chosen.neighbours)

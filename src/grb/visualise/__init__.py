@@ -19,6 +19,7 @@ from grb.visualise.strength_over_cost import CostCurve, draw_strength_over_cost,
 from grb.visualise.style import save
 from grb.visualise.taxonomy import Heatmap, draw_heatmap, draw_stability, heatmap
 from grb.visualise.taxonomy_components import draw_components, draw_correlation
+from grb.visualise.taxonomy_models import draw_model_profiles
 from grb.visualise.unnoticeability import Unnoticeability, detections, draw_unnoticeability, homophily, unnoticeability
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "draw_gains",
     "draw_gallery",
     "draw_heatmap",
+    "draw_model_profiles",
     "draw_layer_norm",
     "draw_models",
     "draw_neighbourhood",

@@ -191,7 +191,7 @@ def _separate(panels: list[Axes], groups: tuple[str, ...]) -> None:
                 axes.axhline(row - 0.5, color=style.INK, linewidth=0.8)
 
 
-def _colourbar(figure: Figure, image: Any, axes: Axes) -> None:
+def _colourbar(figure: Figure, image: Any, axes: Axes | list[Axes]) -> None:
     bar = figure.colorbar(image, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=50)
     ticks = [-1.0, -0.5, 0.0, 0.5, 1.0]
     bar.set_ticks(ticks, labels=[f"{100 * 2**tick:.0f} %" for tick in ticks])

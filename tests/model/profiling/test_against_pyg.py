@@ -12,7 +12,7 @@ from grb.graph import CompleteAdjacency, Graph
 from grb.model.profiling import build_profiler, profiler
 from made_collections import edge_index, random_collection
 
-MODELS = ["gcn", "gin", "gin-2l", "chebnet", "gatedgcn", "gcnii", "transformer"]
+MODELS = ["gcn", "gin", "gin-2l", "chebnet", "gatedgcn", "gcnii", "transformer", "gine"]
 
 
 def set_linear(theirs: nn.Module, ours: nn.Module) -> None:
@@ -29,6 +29,13 @@ def pyg_conv(name: str, ours: nn.Module, width: int) -> nn.Module:
         set_linear_without_bias(conv.lin, ours.linear)
         if ours.linear.bias is not None:
             conv.bias.data.copy_(ours.linear.bias)
+    elif name == "gine":
+        inner = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        conv = pyg.GINEConv(inner, edge_dim=None if ours.edge is None else ours.edge.weight.shape[0])
+        set_linear(inner[0], ours.inner)
+        set_linear(inner[2], ours.outer)
+        if ours.edge is not None:
+            set_linear(conv.lin, ours.edge)
     elif name.startswith("gin"):
         inner = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         conv = pyg.GINConv(inner)  # draws new weights
@@ -88,10 +95,14 @@ class Reference(nn.Module):
             z = self.norms[place](z)
         return functional.normalize(torch.relu(z), dim=1)
 
-    def forward(self, x: Tensor, edges: Tensor, owner: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edges: Tensor, owner: Tensor, features: Tensor | None = None) -> Tensor:
         h = start = self.ended(self.first(x), 0)
         for place, conv in enumerate(self.convs):
-            z = conv(h, start, edges) if self.name == "gcnii" else conv(h, edges)
+            if self.name == "gine":
+                # without edge features its own layers add zeros
+                z = conv(h, edges, torch.zeros(edges.shape[1], h.shape[1]) if features is None else features)
+            else:
+                z = conv(h, start, edges) if self.name == "gcnii" else conv(h, edges)
             h = h + self.ended(z, place + 1)
         h = functional.normalize(h, dim=1)
         if self.pool:

@@ -112,6 +112,7 @@ def build_profiler(
     out_features: int,
     *,
     pool: bool,
+    edge_features: int = 0,
     generator: torch.Generator | None = None,
 ) -> ProfilingGNN:
     """A new model with weights drawn from ``generator``."""
@@ -127,6 +128,7 @@ def build_profiler(
             batch_norm=chosen.batch_norm,
             width=chosen.width,
             depth=chosen.depth,
+            edge_features=edge_features,
             generator=generator,
             options=chosen.options,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +31,10 @@ class Conv(nn.Module):
     """A convolution of the blueprint: from rows of width d to rows of width d.
 
     A subclass says how the graph's edges become an operator and what it does with it; it need not know of norms, relu or skip
-    connections.
+    connections. One that uses features of edges says so by ``takes_edge_features`` and gets their number as ``edge_features``.
     """
+
+    takes_edge_features: ClassVar[bool] = False
 
     def __init__(self, width: int, bias: bool, **options: Any) -> None:
         super().__init__()
@@ -71,6 +73,7 @@ class ProfilingGNN(nn.Module):
         batch_norm: Collections have it, single graphs do not.
         width: Width of every layer.
         depth: Number of convolutions.
+        edge_features: Number of features per edge, for convolutions that take them.
         generator: Draws the weights; torch's global one if not given.
         options: More arguments of the convolutions.
 
@@ -89,6 +92,7 @@ class ProfilingGNN(nn.Module):
         batch_norm: bool,
         width: int = WIDTH,
         depth: int = DEPTH,
+        edge_features: int = 0,
         generator: torch.Generator | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -99,7 +103,8 @@ class ProfilingGNN(nn.Module):
             )
         self.pool, self.in_features = pool, in_features
         self.first = Dense(in_features, width, bias=not batch_norm)
-        self.convs = nn.ModuleList(conv(width, not batch_norm, **(options or {})) for _ in range(depth))
+        own = {**(options or {}), **({"edge_features": edge_features} if conv.takes_edge_features else {})}
+        self.convs = nn.ModuleList(conv(width, not batch_norm, **own) for _ in range(depth))
         self.norms = nn.ModuleList(BatchNorm(width) for _ in range(depth + 1)) if batch_norm else None
         self.hidden = Dense(width, width)
         self.last = Dense(width, out_features)
