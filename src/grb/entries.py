@@ -191,6 +191,12 @@ KINDS: Mapping[str, Mapping[str, Entry]] = {
         "grand": Entry(
             "grb.defense.grand:GRAND", "random propagation, consistency (Feng et al. 2020)", group="defense"
         ),
+        "pro-gnn": Entry(
+            "grb.defense.prognn:ProGNN",
+            "weights of the training graph's edges are learnt, transductive (Jin et al. 2020)",
+            ("prognn",),
+            group="defense",
+        ),
         "gcn-jaccard": Entry(
             DEFENDED, "no edges between nodes with dissimilar sets of features (Wu et al. 2019)", group="defense"
         ),

@@ -23,6 +23,8 @@ ADVERSARIAL = ("at", "at-random", "at-full")
 WRAPPERS = ("known", "bounded", "hash-vote", "smooth")
 # of these, models that treat nodes of the training graph unlike strangers
 MEMORY = ("known", "bounded")
+# models that are tied to the graph that they were trained on
+TRANSDUCTIVE = ("pro-gnn",)
 # defenses that stand behind a plus; all others of the catalogue are graph preprocessing and stand behind a hyphen
 SUFFIXES = (LAYER_NORM, *ADVERSARIAL, *WRAPPERS)
 

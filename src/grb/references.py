@@ -37,6 +37,7 @@ _ARXIV = {
     "hou2024robust": "2311.14934",
     "liu2021elastic": "2107.06996",
     "feng2020graph": "2005.11079",
+    "jin2020graph": "2005.10203",
     "wu2019adversarial": "1903.01610",
     "goodfellow2015explaining": "1412.6572",
     "madry2018towards": "1706.06083",

@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {"hidden_features": [3, 3], "dropout": 0.5}
 # PageRank and transformers join nodes far apart, and what a preprocess part leaves of the edges depends on the features
 UNSTAGED = (
     *("gcnguard", "gatguard", "egnnguard", "gcn-svd", "gcn-jaccard", "gcn-cosine", "gcn-transform"),
-    *("rung", "elasticgnn", "softmedian-gdc", "sgformer", "gps", "gcn-detect"),
+    *("rung", "elasticgnn", "softmedian-gdc", "sgformer", "gps", "gcn-detect", "pro-gnn"),
 )
 STAGED = [name for name in entries("model") if name not in UNSTAGED]
 MODELS: list[tuple[str, dict[str, Any]]] = [

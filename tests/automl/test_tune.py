@@ -105,6 +105,40 @@ def test_an_attack_is_tuned_to_be_strong(dataset: Dataset) -> None:
         tune("pgd", dataset, kind="attacks", trials=1)
 
 
+@pytest.mark.parametrize("against", ["fgsm", "dice"])
+def test_models_may_be_judged_by_what_an_attack_leaves_of_the_validation_nodes(dataset: Dataset, against: str) -> None:
+    options: dict[str, Any] = {"space": space_of(SMALL), "trials": 3, "epochs": 15}
+    clean, attacked = tune("gcn", dataset, **options), tune("gcn", dataset, against=against, **options)
+    assert attacked.to_dict()["against"] == against and "against" not in clean.to_dict()
+    assert clean.trials[0].values == attacked.trials[0].values  # the same search, judged otherwise
+    assert sum(each.score or 0 for each in attacked.trials) < sum(each.score or 0 for each in clean.trials)
+    assert values(attacked) == values(tune("gcn", dataset, against=against, **options))
+    # a graph-free model loses nothing
+    flat = {"space": space_of({"lr": {"choice": [0.01]}}), "trials": 1, "epochs": 15}
+    assert tune("mlp", dataset, against=against, **flat).best.score == tune("mlp", dataset, **flat).best.score
+
+
+def test_tuning_against_an_attack_sees_no_test_node(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    whole = Dataset.attacker_view
+    monkeypatch.setattr(Dataset, "attacker_view", lambda self, mode=None: (seen.append(1), whole(self, mode))[1])
+    tune("gcn", dataset, space=space_of(SMALL), trials=1, epochs=2, against="fgsm")
+    assert not seen
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"against": "metattack"}, "poisons training data"),
+        ({"against": "fgsm", "kind": "attacks", "model": GCN(24, 4)}, "attacks are tuned here"),
+        ({"against": "no-such"}, "no attack 'no-such'"),
+    ],
+)
+def test_attacks_that_cannot_judge_a_model_are_refused(dataset: Dataset, options: Any, sentence: str) -> None:
+    with pytest.raises(GRBError, match=sentence):
+        tune("gcn", dataset, space=space_of(SMALL), trials=1, **options)
+
+
 def test_what_was_found_is_a_recipe(dataset: Dataset) -> None:
     found = [tune(name, dataset, space=space_of(SMALL), trials=2, epochs=3) for name in ("gcn", "gat+ln")]
     recipe = parse_recipe(recipe_of(found), name="tuned")

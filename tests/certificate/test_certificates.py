@@ -63,7 +63,7 @@ def test_any_model_is_either_refused_or_certified(name):
     try:
         model = grb.train(f"{name}+known", tiny(), epochs=2)
     except DataError as error:
-        assert "stages" in str(error) or "operators" in str(error)
+        assert any(reason in str(error) for reason in ("stages", "operators", "edges of its training graph"))
         return
     found = grb.certify(model, tiny(), threat=injection(6, 8))
     assert found.certified_accuracy == found.clean_accuracy

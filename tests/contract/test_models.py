@@ -19,7 +19,17 @@ from grb.trainer.loop import _remembering
 CLASSES, FEATURES = 4, 9
 WITHOUT_NORM = ("sgc", "r-gcn", "gcnguard", "gatguard", "gcn-svd", "grand", "sgformer", "gps")
 # weights along edges that depend on earlier layers or on neighbours of neighbours, and edges that depend on features
-WITHOUT_STAGES = ("gcnguard", "gatguard", "egnnguard", "rung", "elasticgnn", "softmedian-gdc", "sgformer", "gps")
+WITHOUT_STAGES = (
+    "gcnguard",
+    "gatguard",
+    "egnnguard",
+    "rung",
+    "elasticgnn",
+    "softmedian-gdc",
+    "sgformer",
+    "gps",
+    "pro-gnn",
+)
 OPTIONS = [
     *[(name, {}) for name in entries("model")],
     *[(f"{name}+ln", {}) for name in entries("model") if name not in WITHOUT_NORM],

@@ -28,6 +28,7 @@ OFFERED = {
     "softmedian-gdc": ["mean"],
     "rung": ["soft", "l1", "constant"],
     "elasticgnn": ["quadratic"],
+    "pro-gnn": ["unweighted"],
 }
 PAIRS = [(name, each) for name, offered in OFFERED.items() for each in offered]
 

@@ -20,6 +20,7 @@ from grb.evaluator.sanity_checks import check_model, check_trace, probabilities,
 from grb.evaluator.score_checks import Flag
 from grb.graph import Graph
 from grb.graph.edit import sparse_features
+from grb.names import TRANSDUCTIVE
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,8 @@ def names(flags: list[Flag]) -> list[str]:
 @pytest.mark.parametrize("name", [*entries("model"), "gcn+ln", "gat+ln", "gin+ln", "gcn+at"])
 def test_honest_models_raise_nothing(dataset: Dataset, name: str) -> None:
     small = {} if name == "sgc" else {"hidden_features": [8, 8]}
-    model = grb.train(name, dataset, epochs=5, **small)
+    seen = "transductive" if name in TRANSDUCTIVE else "inductive"
+    model = grb.train(name, dataset, epochs=5, train_mode=seen, **small)
     assert check_model(model, dataset, mode="full") == []
 
 

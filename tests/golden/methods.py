@@ -20,7 +20,7 @@ from grb.dataset import load_dataset
 from grb.errors import UnknownName
 from grb.graph import GraphEdit
 from grb.model.base import predict
-from grb.names import SUFFIXES, ModelName
+from grb.names import SUFFIXES, TRANSDUCTIVE, ModelName
 from grb.pipeline import Job, Recipe, Spec, Store, Study, plan_study
 from grb.pipeline.worker import Worker
 from grb.trainer.checkpoint import load_model
@@ -42,6 +42,8 @@ def study_of(method: str) -> Study:
     few: dict[str, Any] = {"modes": ("full",), "repeats": 1, "iterations": 3, "training": {"epochs": 3}}
     if kind == "model":
         own = {"warm_up": 1} if ModelName.parse(name).adversarial else {}
+        if ModelName.parse(name).base in TRANSDUCTIVE:
+            few["train_mode"] = "transductive"
         return plan_study(Recipe("golden", "synth-tiny", defenses=(Spec(name, own),), **few))
     if name not in entries("attack"):
         raise UnknownName("attack", name, entries("attack"))

@@ -188,6 +188,27 @@ def test_under_poisoning_victims_are_trained_on_the_attacked_graph(
     assert shown.to_dict() == board.to_dict()
 
 
+@pytest.mark.parametrize("objective", ["evasion", "poisoning"])
+@pytest.mark.parametrize("scenario", ["modification", "injection"])
+def test_a_model_that_is_tied_to_its_training_graph_is_told_which_node_is_which(
+    objective: str, scenario: str, tmp_path: Path
+) -> None:
+    """Renumbered nodes, new ones among them, take no rank from it."""
+    attack = {"modification": "dice", "injection": "rnd"}[scenario]
+    text = (
+        f"dataset: synth-tiny\nscenario: {scenario}\nobjective: {objective}\nattacks: [{attack}]\nmodes: [full]\nrepeats: 1\n"
+        "train_mode: transductive\ntraining: {epochs: 8}\n"
+        "defenses: [{name: pro-gnn, parametrisation: sparse, rank: 4, graph_lr: 0.05}]\n"
+    )
+    study, store = done(parse_recipe(text, name="tied"), tmp_path / "store")
+    scores = [each for each in planned(study) if each.defense == "pro-gnn"]
+    assert len(scores) == 2
+    for each in scores:
+        assert Measurement.from_dict(store.read(each.score).measurement).flags == ()
+    model = Worker(store).model(next(job.key for job in of_kind(study, "fit") if job.spec.name == "pro-gnn"))
+    assert float(model.weights.min()) < 0.99
+
+
 def test_the_graph_of_the_validation_decides_the_epoch(tmp_path: Path) -> None:
     recipe = parse_recipe(POISONING.replace("METHOD", "dice"), name="mine")
     found = {}

@@ -127,7 +127,7 @@ def test_what_a_model_repeats_is_limited_whatever_the_size_of_its_file(
 
 def test_every_number_of_a_model_is_a_size_or_a_count() -> None:
     """A new parameter that is neither would be limited as a count: then say here what it is."""
-    counts = {"n_layers", "heads", "k", "draws"}
+    counts = {"n_layers", "heads", "k", "draws", "inner_steps", "candidates"}
     for name in entries("model"):
         for param in inspect.signature(resolve("model", name)).parameters.values():
             number = isinstance(param.default, int | tuple) and not isinstance(param.default, bool)

@@ -36,6 +36,13 @@ Seeds = Annotated[
     typer.Option(metavar="N|A-B", help="Number of runs whose mean is a trial's score, or their seeds, as in 0-4."),
 ]
 Model = Annotated[Path | None, typer.Option(help="Model to tune attacks on (.safetensors).")]
+Against = Annotated[
+    str,
+    typer.Option(
+        help="Attack under which models are judged, on validation nodes, such as pgd; the clean validation score if not given.",
+        autocompletion=names("attack"),
+    ),
+]
 Space = Annotated[Path | None, typer.Option(help="YAML file of the search space, instead of the one of grb.")]
 Storage = Annotated[
     str | None, typer.Option(help="Database to keep trials in and to resume from, such as sqlite:///tune.db.")
@@ -59,6 +66,7 @@ def tune(
     epochs: Epochs = None,
     seeds: Seeds = "1",
     model: Model = None,
+    against: Against = "",
     space: Space = None,
     storage: Storage = None,
     out: Output = None,
@@ -71,6 +79,7 @@ def tune(
     Examples:
       grb tune gcn --dataset synth-cora --trials 20
       grb tune gcn gat+ln --dataset grb-cora --storage sqlite:///tune.db -o tuned.yaml
+      grb tune gcn+ln gat+ln --dataset grb-cora --against pgd
       grb tune pgd --model gcn.safetensors --dataset synth-cora --epochs 50
     """
     from grb.automl import tune as search
@@ -86,7 +95,14 @@ def tune(
         from grb.trainer.checkpoint import load_model
 
         options["model"] = load_model(model)
-    options |= {"trials": trials, "epochs": epochs, "repeats": repeats, "seed": first, "storage": storage}
+    options |= {
+        "against": against,
+        "trials": trials,
+        "epochs": epochs,
+        "repeats": repeats,
+        "seed": first,
+        "storage": storage,
+    }
     better = max if model is None else min
     found = [search(method, data, on_trial=_reporter(method, trials, better), **options) for method in methods]
     _write(found, recipe, figures)
@@ -94,7 +110,7 @@ def tune(
         output.print_json([each.to_dict() for each in found])
         return
     rows = [[each.name, f"{each.best.score:.4f}", len(each.trials), _settings(each)] for each in found]
-    heading = "fraction of kept labels" if model else "validation score"
+    heading = "fraction of kept labels" if model else f"validation score{f' under {against}' if against else ''}"
     output.table(f"best settings on {dataset}", ["name", heading, "trials", "settings"], rows)
 
 

@@ -61,6 +61,11 @@ class Defended(GraphModel):
         super().__init__()
         self.model, self.part = model, part
         own = _plain_values(part)
+        if hasattr(model, "graph_learner"):
+            raise DataError(
+                f"'{model.name}' learns weights for the edges of its training graph, so nothing can stand in front of it; "
+                "choose another model, for instance gcn"
+            )
         if clash := sorted(own.keys() & model.params.keys()):
             raise DataError(
                 f"both {model.name} and its preprocess part take '{clash[0]}'; put the part on another model"

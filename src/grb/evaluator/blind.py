@@ -122,6 +122,15 @@ class Question:
         view = EvaluationView.of(known[: graph.n].nonzero().flatten(), graph.n, generator)
         return cls(graph, view, torch.arange(graph.n if graph.ptr is None else graph.num_graphs))
 
+    def for_model(self, model: nn.Module) -> Question:
+        """The same question to a model of the whole graph: one of ours that is tied to it hears which node is which.
+
+        No model of others does: whoever knows nodes by their number can repeat what it learnt by heart.
+        """
+        if not getattr(model, "tied_to_training_graph", False) or is_third_party(model):
+            return self
+        return replace(self, view=replace(self.view, trained_ids=model.trained_ids(self.graph.n)))
+
     def renumbered(self, generator: torch.Generator) -> Question:
         """The same graph with its nodes in random order; graphs of a collection are reordered too, and stay separate."""
         graph = self.graph
@@ -137,7 +146,8 @@ class Question:
             ptr = torch.cat([torch.zeros(1, dtype=torch.int64), graph.ptr.diff()[items].cumsum(0)])
             x = graph.x[nodes] if isinstance(graph.x, Tensor) else graph.x.rows(nodes)
             made = Graph(graph.adj.subgraph(nodes), x, None, ptr)
-        return Question(made, EvaluationView(self.view.known[nodes], self.view.keys[nodes]), items)
+        ids = None if self.view.trained_ids is None else self.view.trained_ids[nodes]
+        return Question(made, EvaluationView(self.view.known[nodes], self.view.keys[nodes], ids), items)
 
     def with_rounding(self, generator: torch.Generator) -> Question:
         """The same graph with features that differ in their last digits: what is zero stays zero, signs stay."""
@@ -222,10 +232,10 @@ def blind_checks(
     found = []
     for edit in edits:
         model = make_model()
-        asked = Question.of(dataset.graph.apply(edit), known, generator)
+        asked = Question.of(dataset.graph.apply(edit), known, generator).for_model(model)
         first = asked.ask(model, dataset)
         if clean is None:
-            question, other = Question.of(dataset.graph, known, generator), make_model()
+            question, other = Question.of(dataset.graph, known, generator).for_model(model), make_model()
             clean = question, Decisions.of(question.ask(other, dataset), other)
         found += check_answers(model, make_model, dataset, asked, first, generator, clean, third_party)
     return _worst(found)

@@ -1,4 +1,4 @@
-"""Operators that are not stored entry by entry: low rank, and complete graphs."""
+"""Operators that are not stored as sparse rows: dense, low rank, and complete graphs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,34 @@ from torch.nn import functional
 
 from grb.errors import DataError
 from grb.graph.sparse import CSR, Pattern
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """A matrix with all its entries, for defenses of small graphs that give every pair a weight.
+
+    Args:
+        matrix: [n, m].
+    """
+
+    matrix: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    @property
+    def T(self) -> Dense:  # noqa: N802
+        """The transpose."""
+        return Dense(self.matrix.T)
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        return self.matrix @ x
+
+    def rows(self, ids: Tensor) -> Dense:
+        """The block of some rows."""
+        return Dense(self.matrix[ids])
 
 
 @dataclass(frozen=True, eq=False)

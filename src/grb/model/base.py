@@ -291,10 +291,13 @@ class EvaluationView:
         known: Which nodes the model saw in training, [n] booleans; never the test nodes alone, which a model of the whole
             graph saw, but which must look like injected ones.
         keys: Random numbers, one per node and drawn for this evaluation, [n]: seeds of hashes and of sampling.
+        trained_ids: Only for a model of ours that is tied to its training graph (``tied_to_training_graph``): the number that
+            every node had there, -1 for nodes that it did not have, [n]. None for all other models, which get no identity.
     """
 
     known: Tensor
     keys: Tensor
+    trained_ids: Tensor | None = None
 
     @classmethod
     def of(cls, known: Tensor, n: int, keys: torch.Generator | int = 0) -> EvaluationView:

@@ -19,8 +19,8 @@ from grb.names import ModelName
 
 Readout = Literal["mean", "sum"]
 WIDTHS = (32, 32)
-# one linear map of propagated features; several draws at once
-UNPOOLED = ("sgc", "grand")
+# one linear map of propagated features; several draws at once; weights of one graph's edges
+UNPOOLED = ("sgc", "grand", "pro-gnn")
 
 
 class Pooled(GraphModel):

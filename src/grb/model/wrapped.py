@@ -34,6 +34,11 @@ class Wrapper(GraphModel):
         super().__init__()
         if isinstance(model, Wrapper) or getattr(model, "pools", False):
             raise DataError(f"'+{self.suffix}' goes around a plain model of nodes, but got '{model.name}'")
+        if hasattr(model, "graph_learner"):
+            raise DataError(
+                f"'{getattr(model, 'name', '')}' learns weights for the edges of its training graph, which "
+                f"'+{self.suffix}' would hide from it; choose another model, for instance gcn"
+            )
         if clash := sorted(own.keys() & dict(getattr(model, "params", {})).keys()):
             raise DataError(f"both {model.name} and '+{self.suffix}' take '{clash[0]}'; choose another model")
         self.model = model

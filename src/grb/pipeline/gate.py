@@ -55,7 +55,7 @@ MAX_SEED = 2**63 - 1
 MAX_NAME = 2_000
 # layers, hops, heads and the like; parameters that are sizes are limited by the weights in the file
 MAX_REPEATS = 100
-WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours"})
+WIDTHS = frozenset({"in_features", "out_features", "hidden_features", "rank", "neighbours", "learnt_pairs"})
 MAX_ARTEFACT = 2**30
 # a metric of one class, as in recall:1; any other name with a colon is an import path, also one whose module is all that exists
 _DAY = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")

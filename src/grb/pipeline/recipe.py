@@ -14,7 +14,7 @@ from grb.dataset.registry import DIFFICULTIES, FRESH
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import CORRUPTION, OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric
-from grb.names import MEMORY, ModelName
+from grb.names import MEMORY, TRANSDUCTIVE, ModelName
 from grb.pipeline.safe_yaml import first_duplicate, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
@@ -109,6 +109,7 @@ class Recipe:
                 raise UnknownName(name, str(value), allowed, advice=f"Allowed: {', '.join(allowed)}.")
         self._check_objective()
         self._check_memory()
+        self._check_transductive()
         for metric in self.metrics:
             Metric.parse(metric)
         for mode in self.modes:
@@ -164,6 +165,15 @@ class Recipe:
                 raise DataError(
                     f"recipe '{self.name}' has '{spec.name}', which knows every original node in transductive training, so "
                     "that an injection board would say nothing about it; leave train_mode out"
+                )
+
+    def _check_transductive(self) -> None:
+        """Refuse models that are tied to their training graph where training does not see the test graph."""
+        for spec in self.defenses:
+            if self.train_mode == "inductive" and ModelName.parse(spec.name).base in TRANSDUCTIVE:
+                raise DataError(
+                    f"recipe '{self.name}' has '{spec.name}', which learns weights for the edges of its training graph and "
+                    "says nothing of nodes that it never met; add 'train_mode: transductive'"
                 )
 
     def quickly(self) -> Recipe:

@@ -297,7 +297,7 @@ class Worker:
         model, known = self.model(key), self._known(key, dataset)
         graph = self._changed_graph(job, dataset, model)
         # keys are the model's on every graph, so that a hash or a sample of it is one model
-        asked = Question.of(graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
+        asked = self._question(key, model, graph, known)
         generator = torch.Generator().manual_seed(int((job.key if job.data.chain else key)[:15], 16))
         after = asked.ask(model, dataset)
         own = None if job.data.chain else _kept(asked, after, model)
@@ -392,8 +392,15 @@ class Worker:
     def _clean(self, key: str, dataset: Dataset, known: Tensor) -> Answer:
         """What a fresh copy says of the clean graph."""
         model = self.model(key)
-        asked = Question.of(dataset.graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
+        asked = self._question(key, model, dataset.graph, known)
         return _kept(asked, asked.ask(model, dataset), model)
+
+    def _question(self, key: str, model: nn.Module, graph: Graph, known: Tensor) -> Question:
+        """A question to a model with the keys of its own; one that was trained here on the whole graph may know its nodes."""
+        asked = Question.of(graph, known, torch.Generator().manual_seed(int(key[:15], 16)))
+        trained = self._record(key).job
+        ours = trained.spec.name not in NOT_COMPUTED and trained.extra.get("train_mode") == "transductive"
+        return asked.for_model(model) if ours else asked
 
     def _known(self, key: str, dataset: Dataset) -> Tensor:
         """Which nodes the model of a job may say that it knows, [n]: training and validation nodes.

@@ -109,6 +109,9 @@ def fit(
     A model with a method ``observe`` is told that it knows all nodes of the training graph and, where validation nodes are
     met for the first time, the training nodes alone.
 
+    A model with a method ``graph_learner(view, loss)`` learns its graph too: what that gives is called with the number of the
+    epoch before each step, and both graphs are prepared again where it says that something changed.
+
     A model with a method ``penalty()`` has it added to the loss of each step. In training mode a model may give several
     draws, [draws, n, classes]; the loss is the mean of theirs.
     """
@@ -116,6 +119,8 @@ def fit(
     objective = _on_logits(loss, view.labels)
     score = metric or (_accuracy if view.labels.dim() == 1 else _micro_f1)
     graph, ids = view.training_graph()
+    learner = getattr(model, "graph_learner", None)
+    learn_graph: Callable[[int], bool] | None = None if learner is None else learner(view, objective)
     with observing(model, EvaluationView.of(torch.arange(graph.n), graph.n)):
         train = _inputs(model, graph, None if len(ids) == graph.n else ids)
     held_out = None
@@ -126,6 +131,11 @@ def fit(
             held_out = _inputs(model, whole, view.val)
 
     def step(epoch: int) -> float:
+        nonlocal train, held_out
+        if learn_graph is not None and learn_graph(epoch):
+            train = _inputs(model, graph, train.ids, repeated=False)
+            if held_out is not None:
+                held_out = _inputs(model, whole, view.val, repeated=False)
         inputs = train
         if augment is not None:
             inputs = _augmented(model, augment(model, graph, ids, epoch, generator), graph, ids, train)
