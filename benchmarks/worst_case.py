@@ -8,8 +8,8 @@ board's white-box column; every other attack of the package for injection runs w
 the paper has none, aimed at predicted labels. ``auto`` is the ensemble aimed at predicted labels and ``auto-true`` at true
 ones, starting with the edit of the first. Adds one line per victim, seed and attack to docs/results/worst-case.jsonl, with CPU
 seconds, passes and for the ensembles every trial; running again goes on where it stopped. Trained models are kept in the cache.
-``lowest`` is the least that any edit of the race leaves: without true labels the attacker returns the edit that it expects to be
-the strongest, which need not be the one that is.
+``lowest`` is the least that any edit of the race leaves: without true labels the attacker returns the edit that it expects to
+be the strongest, which need not be the one that is.
 ``--store`` takes models and edits of the ensembles over from a store of the recipe worst-case-grb-cora, whose trainings are the
 same, instead of computing them again.
 
@@ -201,7 +201,9 @@ def table(results: Results) -> str:
                 continue
             left = {name: row["left"] for name, row in rows.items()}
             limit = TABLE.get(victim, 100.0) + 1 if not seed else 100.0
-            above = left["auto"] > min(limit, *(value for name, value in left.items() if name in SINGLE and value is not None))
+            above = left["auto"] > min(
+                limit, *(value for name, value in left.items() if name in SINGLE and value is not None)
+            )
             cells = [f"{left[name]:.1f}" if left.get(name) is not None else "-" for name in names]
             cells[names.index("auto")] = f"**{left['auto']:.1f}**" if above else f"{left['auto']:.1f}"
             auto = rows["auto"]
