@@ -96,8 +96,8 @@ class Trial:
         kept: Which targets keep the label that the attack aims at, [t] booleans; None if there is no edit.
         error: Why there is none.
         relaxation: Name of the model's relaxation that lent its gradients; empty for the model itself.
-        edit: What was found; not part of the record. The attack returns the one that it judges best, which without true labels is
-            an expectation: an evaluator who has the labels may find that another one leaves less.
+        edit: What was found; not part of the record. The attack returns the one that it judges best, which without true labels
+            is an expectation: an evaluator who has the labels may find that another one leaves less.
     """
 
     name: str

@@ -101,7 +101,7 @@ def ranking(board: Board, difficulty: str, kind: Kind = "all", *, top: int = 10)
 
 
 def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | None = None) -> Figure:
-    """One panel per ranking: what each model keeps of the clean graph, under transferred attacks and at worst, and its place."""
+    """One panel per ranking: what each model keeps of the clean graph, under transfers and at worst, and its place."""
     if not data:
         raise DataError("there is no ranking to draw")
     with style.styled():
