@@ -61,11 +61,12 @@ def main() -> None:
                         one(dataset, model, key)
 
 
-def victim(name: str, dataset: Dataset, seed: int, directory: Path | None) -> nn.Module:
-    file = directory and directory / f"{dataset.name}-{name}-{seed}.safetensors"
+def victim(name: str, dataset: Dataset, seed: int, directory: Path | None, **training: int) -> nn.Module:
+    parts = [dataset.name, name, str(seed), *(f"{key}={value}" for key, value in training.items())]
+    file = directory and directory / f"{'-'.join(parts)}.safetensors"
     if file is not None and file.exists():
         return grb.load_model(file)
-    model = grb.train(name, dataset, seed=seed)
+    model = grb.train(name, dataset, seed=seed, **training)  # type: ignore[arg-type]
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         grb.save_model(model, file)

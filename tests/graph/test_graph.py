@@ -15,6 +15,7 @@ from torch import Tensor
 
 from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Graph, Pattern, adjacency_from_edges
+from grb.graph.complete import CompleteAdjacency
 from grb.graph.edit import sparse_features
 
 
@@ -207,3 +208,23 @@ def test_sparse_features_take_part_in_subgraphs_and_slices() -> None:
     sparse = graph.with_features(sparse_features(graph.x)).graphs(2, 4)
     assert isinstance(sparse.x, CSR)
     assert torch.equal(sparse.x @ torch.eye(2), graph.x[3:])
+
+
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_separate_graph_is_equal_and_keeps_its_own_numbers(copy: bool, complete: bool, sparse: bool) -> None:
+    adj = CompleteAdjacency(torch.tensor([0, 3])) if complete else adjacency_from_edges([[0, 1], [1, 2]], 3)[0]
+    x = torch.arange(6.0).view(3, 2)
+    graph = Graph(adj, sparse_features(x) if sparse else x, torch.tensor([0, 1, 0]), torch.tensor([0, 3]))
+    keys = graph.adj.keys.clone()
+    other = graph.separate(copy=copy)
+    assert other.fingerprint() == graph.fingerprint() and type(other.adj) is type(graph.adj)
+    assert torch.equal(other.adj.keys, keys)
+    other.adj.keys.zero_()
+    other.adj.pattern.row_ids.zero_()
+    assert torch.equal(graph.adj.keys, keys) and graph.adj.pattern.row_ids.sum() > 0
+    shared = [(graph.y, other.y), (graph.ptr, other.ptr)] + ([] if sparse else [(graph.x, other.x)])
+    for own, theirs in shared:
+        assert isinstance(own, Tensor) and isinstance(theirs, Tensor)
+        assert (own.data_ptr() == theirs.data_ptr()) != copy

@@ -73,8 +73,8 @@ class Pattern:
 
     def separate(self, *, copy: bool = False) -> Pattern:
         """A value of its own, without what is kept about this one; with ``copy`` it shares no array either."""
-        arrays = (self.indptr, self.indices)
-        return Pattern(*(part.clone() if copy else part for part in arrays), self.columns, self.symmetric)
+        indptr, indices = (part.clone() if copy else part for part in (self.indptr, self.indices))
+        return Pattern(indptr, indices, self.columns, self.symmetric)
 
     @cached_property
     def counts(self) -> Tensor:

@@ -137,7 +137,9 @@ def _anything_allowed(context: AttackContext) -> bool:
     threat = context.threat
     if isinstance(threat, Injection):
         return bool(len(context.targets) and threat.nodes and threat.edges_per_node)
-    return bool(len(context.targets) and (int(threat.budget(context.graph)) > 0 or threat.feature_nodes))
+    return bool(
+        len(context.targets) and (int(threat.budget(context.graph, context.targets)) > 0 or threat.feature_nodes)
+    )
 
 
 class _Race:
