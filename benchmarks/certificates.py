@@ -182,7 +182,9 @@ def programs() -> None:
     own = {"nodes": 60, "edges_per_node": 20, "p_edge": 0.9, "p_node": 0.8, "reach": 3}
     edges, nodes = edge_field(adj, targets, 3)[0], receptive_field(adj, targets, 2)
     grid = np.add.outer(np.arange(8), np.arange(16)) < rng.integers(1, 16, (count, 1, 1))
-    said = rng.choice(dataset.num_classes, (121, count), p=[0.55, *[0.45 / (dataset.num_classes - 1)] * 6])
+    said = rng.choice(
+        dataset.num_classes, (121, count), p=[0.3, *[0.7 / (dataset.num_classes - 1)] * (dataset.num_classes - 1)]
+    )
     asked: dict[str, Callable[[], object]] = {
         "injection program, 60 nodes": lambda: injection_attacked(low, 1 - low, targets, adj, **own),
         f"program of {five} dropped edges": lambda: collective_attacked(
@@ -191,8 +193,8 @@ def programs() -> None:
         "program of 6 set and 12 deleted bits of 3 nodes": lambda: collective_attacked_grid(
             grid, [Dimension(nodes, 6), Dimension(nodes, 12)], attackers=3
         ),
-        "program of a hash vote of 121 groups, 10 of them corrupted": lambda: collective_broken(
-            said, 10, classes=dataset.num_classes
+        "program of a hash vote of 121 groups, 20 of them corrupted": lambda: collective_broken(
+            said, 20, classes=dataset.num_classes
         ),
     }
     for what, solve in asked.items():

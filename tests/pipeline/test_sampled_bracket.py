@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 import pytest
 
 from grb.errors import IntegrityError
-from grb.evaluator.certified import CertifiedOutcome, broken, suspected
+from grb.evaluator.certified import HIJACKED, CertifiedOutcome, broken, suspected
 from grb.evaluator.measurement import Measurement, pack_bits
 from grb.pipeline import Limits, Recipe, Spec, Store, plan_study, run
 from grb.pipeline.gate import content_of
@@ -71,6 +71,25 @@ def test_edits_of_more_edges_than_the_certificate_speaks_of_are_not_compared():
     attacked = {name: score for name, score in contents("score").items() if score.attack is not None}
     assert list(suspected({key: lie}, attacked))
     assert not list(suspected({key: narrow}, attacked))
+
+
+def test_changed_features_are_compared_with_certificates_of_the_same_limits():
+    key, each = sampled()
+    limits = {"kind": "modification", "edges": 0, "feature_nodes": 2, "feature_range": [0, 1]}
+    lie = replace(each, correct=pack_bits([True] * each.targets), budgets=(60,) * each.targets, collective=None)
+    hijack = replace(lie, unit=HIJACKED, threat=limits)
+    own = each.defense.method.key
+    attacked = {name: score for name, score in contents("score").items() if score.attack is not None}
+    name, score = next((name, score) for name, score in attacked.items() if score.defense.method.key == own)
+
+    def places(threat, **spent):
+        attack = replace(score.attack, scenario="modification", threat=threat, budget={"edges": 0, **spent})
+        return [found.used for found in suspected({key: hijack}, {name: replace(score, attack=attack)})]
+
+    assert places(limits, feature_nodes=2) == [2]
+    assert not places(limits, feature_nodes=2, edges=1)
+    assert not places({**limits, "feature_range": [0, 9]}, feature_nodes=2)
+    assert not places({**limits, "constraints": {"fixed": [0]}}, feature_nodes=2)
 
 
 def test_a_bound_on_all_together_is_about_as_many_edges_as_its_threat_model_has():

@@ -296,4 +296,9 @@ def _used(certificate: CertifiedOutcome, score: Measurement) -> int | None:
         ):
             return None  # a certificate of deletions says nothing of additions
         return int(attack.budget.get("edges", 0))
+    if certificate.unit == HIJACKED and attack.scenario == "modification" and not attack.budget.get("edges", 0):
+        # other limits of features, or other columns that are fixed, make changes of another length
+        if any(certificate.threat.get(name) != attack.threat.get(name) for name in ("feature_range", "constraints")):
+            return None
+        return int(attack.budget.get("feature_nodes", 0))
     return None
