@@ -188,7 +188,8 @@ def _check(
             raise DataError(
                 f"budgets of {scenario} are {given!r}, but whole numbers from 1 on are needed, as in [1, 2, 4]"
             )
-    if below is not None and not (isinstance(below, int | float) and 0 < below <= 1):
+    limit: Any = below  # a text, too
+    if limit is not None and not (isinstance(limit, int | float) and 0 < limit <= 1):
         raise DataError(f"below is {below!r}, but a number above 0 and up to 1 is needed")
 
 
