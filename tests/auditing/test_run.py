@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import grb
 from grb.auditing import AuditReport, Program, check, schema
+from grb.auditing.findings import failed_attacks
 from grb.dataset import Dataset
 from grb.dataset.original_names import OriginalNames
 from grb.errors import DataError, UnknownName
@@ -85,6 +86,30 @@ def test_classes_of_metrics_may_be_named() -> None:
     assert list(grb.evaluate(grb.wrap(TwoHops()), dataset, metrics="f1:fraud")) == ["accuracy", "f1:1"]
     with pytest.raises(UnknownName, match="no class 'frauds'. Did you mean 'fraud'"):
         grb.audit(TwoHops(), dataset, metrics="recall:frauds", **QUICK)
+
+
+def test_a_curve_of_random_changes_alone_is_flagged() -> None:
+    """A model that fails under gradients, so that nothing but random changes is counted, only looks robust."""
+
+    class NoGradients(TwoHops):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+            if torch.is_grad_enabled() or len(x) > 61:
+                raise ValueError("only for inference, of one new node")
+            return super().forward(x, edge_index, edge_weight)
+
+    options = {**QUICK, "budgets": {"injection": [1]}, "below": 0.01, "metrics": "accuracy"}
+    report = grb.audit(NoGradients(), hubs(), scenarios=["injection"], **options)
+    trials = [trial for point in report.values["scenarios"][0]["points"] for trial in point["trials"]]
+    ran = {trial["attack"] for trial in trials if "error" not in trial}
+    flagged = "attacks-failed" in [flag["name"] for flag in report.values["flags"]]
+    assert flagged == (ran <= {"random", "smaller budget"})
+    listed = {trial["attack"] for trial in trials if "error" in trial} - ran
+    assert flagged or all(any(name in note for note in report.values["notes"]) for name in listed)
+    assert listed
+    points = [{"trials": [{"attack": "pgd", "error": "no"}, {"attack": "random", "value": 1.0}]}]
+    assert failed_attacks(points) == ({"pgd": "no"}, True)
+    points.append({"trials": [{"attack": "pgd", "value": 0.5}]})
+    assert failed_attacks(points) == ({}, False)
 
 
 def test_numbers_are_those_of_the_evaluator() -> None:

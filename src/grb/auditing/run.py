@@ -24,7 +24,7 @@ from grb.defense import build_defense
 from grb.errors import DataError, GRBError, UnknownName
 from grb.evaluator.baseline import check_constant, check_majority, majority
 from grb.evaluator.sanity_checks import check_model
-from grb.evaluator.score_checks import check_scores
+from grb.evaluator.score_checks import Flag, check_scores
 from grb.evaluator.scoring import Metrics, prediction_of
 from grb.metric import Metric, get_all
 from grb.pipeline.spec import jsonable
@@ -139,7 +139,7 @@ def audit(
         "corruptions": rows,
         "classes": findings.by_class_and_degree(dataset, victim.clean, _of(made, worst["scenario"])["logits"]),
         "flags": _flags(run, made),
-        "notes": list(victim.notes),
+        "notes": [*victim.notes, *_failures(made)],
         "not_tested": [*NOT_TESTED, *_left_out(made, rows, corrupt=corrupt)],
         "headline": _headline(run, clean, made, worst),
         "settings": {
@@ -343,7 +343,26 @@ def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
             num_targets=len(run.dataset.index_test),
             where=f"{run.victim.name}, {each['scenario']}",
         )
+    for each in made:
+        failed, alone = findings.failed_attacks(each["points"])
+        if alone:
+            name, why = next(iter(failed.items()))
+            message = (
+                f"in the scenario {each['scenario']} no attack ran but random changes ({name}: {why}): its curve says nothing "
+                "about an attacker who searches; mend what the reason names, or leave the scenario out"
+            )
+            flags.append(Flag("attacks-failed", message, {"failed": float(len(failed))}))
     return [flag.to_dict() for flag in flags]
+
+
+def _failures(made: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences on attacks that failed at every budget, where others ran."""
+    said = []
+    for each in made:
+        failed, alone = findings.failed_attacks(each["points"])
+        if not alone:
+            said += [f"{each['scenario']}: the attack {name} failed ({why})" for name, why in failed.items()]
+    return said
 
 
 def _left_out(made: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], *, corrupt: bool) -> list[str]:
