@@ -95,6 +95,11 @@ def audit(
     say = on_progress or (lambda line: None)
     chosen = _metrics(dataset, metrics)
     leading = next(iter(chosen.values()))
+    if not leading.higher_is_better:
+        raise DataError(
+            f"metric '{leading.name}' is better where it is lower, but an audit follows what falls; give its negative or "
+            "complement, with range and higher_is_better as attributes"
+        )
     whole, scored = dataset, dataset
     if targets is None and leading.label is not None and leading.name.startswith("recall:"):
         # precision and accuracy of these nodes alone would say nothing, so that all test nodes are scored
@@ -329,8 +334,8 @@ def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     if not run.victim.black_box:
         try:
             flags += check_model(run.victim.model, run.dataset, seed=run.seed)
-        except (GRBError, RuntimeError) as error:
-            run.say(f"the checks of gradients do not take this model: {error}")
+        except Exception as error:  # code of others may raise anything, and the curves are known by now
+            run.say(f"the checks of gradients do not take this model: {' '.join(str(error).split())[:200]}")
     clean = curve.value_of(run.metric, run.victim.clean[run.dataset.index_test], run.labels())
     for each in made:
         transfer = {row["surrogate"]: row["value"] for row in each["transfers"] if row["value"] is not None}
