@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -279,7 +280,8 @@ def _threshold(below: float | None, clean: float, metric: Metric) -> float:
         return below
     if metric.range != (0.0, 1.0):
         raise DataError(f"metric '{metric.name}' has no range from 0 to 1, so that 'below' must say where it is broken")
-    return round(min(BREAKS_BELOW, 0.8 * clean), 4)
+    # rounded down, so that exactly four fifths are not below
+    return math.floor(min(BREAKS_BELOW, 0.8 * clean) * 1e4 + 1e-9) / 1e4
 
 
 def _corruption(run: Steps, name: str) -> dict[str, Any]:

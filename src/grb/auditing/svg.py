@@ -84,7 +84,8 @@ def budget_curve(
         )
     if mlp is not None:
         parts.append(f'<line class="mlp" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(mlp)}" y2="{y(mlp)}"/>')
-        parts.append(f'<text class="note" x="{LEFT + 4}" y="{y(mlp) - 5}">without edges {mlp:.2f}</text>')
+        beside = 14 if 0 <= below - mlp < 0.12 else -5  # not across the threshold
+        parts.append(f'<text class="note" x="{LEFT + 4}" y="{y(mlp) + beside}">without edges {mlp:.2f}</text>')
     parts.append(
         f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(unit)}</text>'
     )
