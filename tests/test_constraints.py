@@ -122,6 +122,40 @@ def test_injections_keep_to_the_constraints(attack: str) -> None:
         assert torch.allclose(own[:, 3:6].sum(1), torch.ones(len(own)), atol=1e-3)
 
 
+@pytest.mark.parametrize("feat_norm", [None, "standardise", "linear"])
+@given(seed=st.integers(0, 2**20), low=st.floats(-3, 0), high=st.floats(0.1, 3))
+@settings(max_examples=30)
+def test_projections_stay_within_the_range_of_features(
+    feat_norm: str | None, seed: int, low: float, high: float
+) -> None:
+    """The nearest whole number may lie beyond the range, where the check refuses it."""
+    dataset = accounts(feat_norm)
+    constraints = constraints_of(dataset, integer=["payments"], fixed=["age"])
+    column = dataset.features[:, 1]
+    first, last = (float(column.quantile(share)) for share in (0.3, 0.8))
+    within = (first - abs(low), last + high)
+    rows = torch.randn(6, 7, generator=torch.Generator().manual_seed(seed)) * 9
+    found = constraints.project_rows(rows, dataset.graph, within)
+    assert (found[:, 1] >= within[0] - 1e-6).all() and (found[:, 1] <= within[1] + 1e-6).all()
+    own = raw(dataset, found).double()
+    assert torch.allclose(own[:, 1], own[:, 1].round(), atol=1e-3)
+    ages = dataset.features[:, 6]
+    inside = ages[(ages >= within[0]) & (ages <= within[1])]
+    if len(inside):
+        assert torch.isin(found[:, 6], inside).all()
+
+
+def test_an_attack_reaches_whole_numbers_within_a_range_that_is_none() -> None:
+    """-3 is the nearest whole number to the lowest feature, and no attack could be counted."""
+    dataset = accounts("standardise")
+    low, high = dataset.feature_range
+    constraints = Constraints(grids=tuple((column, 0.0, 1.0) for column in range(7)))
+    threat = Injection(4, 4, (low + 0.3, high - 0.3), constraints=constraints)
+    model = grb.train("gcn", dataset, epochs=5, hidden_features=[8])
+    rows = grb.run_attack("pgd", model, dataset, threat=threat, iterations=3).edit.new_x
+    assert rows is not None and torch.equal(rows, rows.round())
+
+
 @pytest.mark.parametrize("attack", ["fga", "dice", "pr-bcd", "auto-edges"])
 def test_modifications_keep_to_the_constraints(attack: str) -> None:
     dataset = accounts()

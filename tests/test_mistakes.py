@@ -63,6 +63,13 @@ class Typed(nn.Module):
         return self.layer(x, edge_index)
 
 
+def error_rate(logits: Any, decisions: Any, labels: Any) -> float:
+    return float((decisions != labels).double().mean())
+
+
+error_rate.higher_is_better = False  # type: ignore[attr-defined]
+
+
 def csv(folder: Path, nodes: str, edges: str) -> Path:
     (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
     (folder / "edges.csv").write_text(edges, encoding="utf-8")
@@ -207,6 +214,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "a text for a number": (lambda d, m, f: grb.audit(m, d, below="0.8"), "below is '0.8', but a number"),
     "a number for metrics": (lambda d, m, f: grb.audit(m, d, metrics=5), "names such as 'recall:1,accuracy'"),
+    "an error rate for a metric": (
+        lambda d, m, f: grb.audit(m, d, metrics=[error_rate]),
+        "give its negative or complement",
+    ),
     "a text for a seed": (lambda d, m, f: grb.audit(m, d, seed="x"), "a whole number from 0 on"),
     "a capital in the effort": (lambda d, m, f: grb.audit(m, d, effort="Quick"), "quick, standard or thorough"),
     "a class for targets": (lambda d, m, f: grb.audit(m, d, targets="fraud"), "fraud"),

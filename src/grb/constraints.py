@@ -266,21 +266,30 @@ class Constraints:
 
     # ------------------------------------------------------------ projecting
 
-    def project_rows(self, rows: Tensor, graph: Graph | None) -> Tensor:
-        """The nearest rows that the constraints on columns allow, [m, d]; fixed columns need the graph."""
+    def project_rows(self, rows: Tensor, graph: Graph | None, within: tuple[float, float] | None = None) -> Tensor:
+        """The nearest rows that the constraints on columns allow, [m, d].
+
+        Args:
+            rows: Features.
+            graph: Whose values fixed columns may have; they stay as they are without it.
+            within: Range of all features, which grids, choices and fixed values may not leave either.
+        """
         import torch
 
+        lowest, highest = within or (-math.inf, math.inf)
         rows = rows.clone()
         for column, low, high in self.ranges:
-            rows[:, column] = rows[:, column].clamp(low, high)
+            rows[:, column] = rows[:, column].clamp(max(low, lowest), min(high, highest))
         for column, offset, step in self.grids:
             limits = next(((low, high) for each, low, high in self.ranges if each == column), (-math.inf, math.inf))
+            limits = max(limits[0], lowest), min(limits[1], highest)
             steps = ((rows[:, column] - offset) / step).round()
             least = math.ceil((limits[0] - offset) / step - 1e-6) if math.isfinite(limits[0]) else -math.inf
             most = math.floor((limits[1] - offset) / step + 1e-6) if math.isfinite(limits[1]) else math.inf
-            rows[:, column] = offset + step * steps.clamp(least, most)
+            rows[:, column] = (offset + step * steps.clamp(least, most)).clamp(lowest, highest)
         for first, *values in self.choices:
-            column, allowed = int(first), torch.tensor(values, dtype=rows.dtype)
+            own_values = [value for value in values if lowest - SLACK <= value <= highest + SLACK] or values
+            column, allowed = int(first), torch.tensor(own_values, dtype=rows.dtype)
             rows[:, column] = allowed[(rows[:, column, None] - allowed).abs().argmin(1)]
         for columns, off, on in self.groups:
             absent, present = torch.tensor(off, dtype=rows.dtype), torch.tensor(on, dtype=rows.dtype)
@@ -288,10 +297,10 @@ class Constraints:
             chosen = ((own - absent) / (present - absent)).argmax(1)
             rows[:, list(columns)] = torch.where(torch.arange(len(columns)) == chosen[:, None], present, absent)
         if graph is not None and self.fixed:
-            rows = self._project_fixed(rows, graph)
+            rows = self._project_fixed(rows, graph, lowest, highest)
         return rows
 
-    def _project_fixed(self, rows: Tensor, graph: Graph) -> Tensor:
+    def _project_fixed(self, rows: Tensor, graph: Graph, lowest: float, highest: float) -> Tensor:
         import torch
 
         from grb.graph.sparse import dense
@@ -299,24 +308,28 @@ class Constraints:
         x = dense(graph.x)
         for column in self.fixed:
             known = x[:, column].unique()
+            inside = known[(known >= lowest) & (known <= highest)]
+            known = inside if len(inside) else known
             place = torch.searchsorted(known, rows[:, column].contiguous()).clamp(max=len(known) - 1)
             before = known[(place - 1).clamp(min=0)]
             nearer = (rows[:, column] - before).abs() < (known[place] - rows[:, column]).abs()
             rows[:, column] = torch.where(nearer, before, known[place])
         return rows
 
-    def project(self, graph: Graph, edit: GraphEdit, targets: Tensor | None) -> GraphEdit:
+    def project(
+        self, graph: Graph, edit: GraphEdit, targets: Tensor | None, within: tuple[float, float] | None = None
+    ) -> GraphEdit:
         """The edit without what the constraints forbid: features moved, edges to others and beyond degrees or cost left out."""
         import torch
 
         from grb.graph import GraphEdit
         from grb.graph.sparse import dense
 
-        new_x = None if edit.new_x is None else self.project_rows(edit.new_x, graph)
+        new_x = None if edit.new_x is None else self.project_rows(edit.new_x, graph, within)
         set_x = edit.set_x
         if set_x is not None and edit.set_ids is not None:
             own = dense(graph.x)[edit.set_ids]
-            set_x = self.project_rows(set_x, None)
+            set_x = self.project_rows(set_x, None, within)
             set_x[:, list(self.fixed)] = own[:, list(self.fixed)]
         add = edit.add
         if self.connect != EVERYBODY and add.numel():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 import grb
 from grb.auditing import AuditReport, Program, check, schema
+from grb.auditing.findings import failed_attacks
 from grb.dataset import Dataset
 from grb.dataset.original_names import OriginalNames
 from grb.errors import DataError, UnknownName
@@ -85,6 +87,30 @@ def test_classes_of_metrics_may_be_named() -> None:
     assert list(grb.evaluate(grb.wrap(TwoHops()), dataset, metrics="f1:fraud")) == ["accuracy", "f1:1"]
     with pytest.raises(UnknownName, match="no class 'frauds'. Did you mean 'fraud'"):
         grb.audit(TwoHops(), dataset, metrics="recall:frauds", **QUICK)
+
+
+def test_a_curve_of_random_changes_alone_is_flagged() -> None:
+    """A model that fails under gradients, so that nothing but random changes is counted, only looks robust."""
+
+    class NoGradients(TwoHops):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+            if torch.is_grad_enabled() or len(x) > 61:
+                raise ValueError("only for inference, of one new node")
+            return super().forward(x, edge_index, edge_weight)
+
+    options = {**QUICK, "budgets": {"injection": [1]}, "below": 0.01, "metrics": "accuracy"}
+    report = grb.audit(NoGradients(), hubs(), scenarios=["injection"], **options)
+    trials = [trial for point in report.values["scenarios"][0]["points"] for trial in point["trials"]]
+    ran = {trial["attack"] for trial in trials if "error" not in trial}
+    flagged = "attacks-failed" in [flag["name"] for flag in report.values["flags"]]
+    assert flagged == (ran <= {"random", "smaller budget"})
+    listed = {trial["attack"] for trial in trials if "error" in trial} - ran
+    assert flagged or all(any(name in note for note in report.values["notes"]) for name in listed)
+    assert listed
+    points = [{"trials": [{"attack": "pgd", "error": "no"}, {"attack": "random", "value": 1.0}]}]
+    assert failed_attacks(points) == ({"pgd": "no"}, True)
+    points.append({"trials": [{"attack": "pgd", "value": 0.5}]})
+    assert failed_attacks(points) == ({}, False)
 
 
 def test_numbers_are_those_of_the_evaluator() -> None:
@@ -321,6 +347,16 @@ def test_what_is_wrong_is_said_before_anything_is_computed(change, words: str) -
         grb.audit(model, dataset, **change)
 
 
+def test_exactly_four_fifths_of_the_clean_value_do_not_break_a_model() -> None:
+    from grb.auditing.run import _threshold
+
+    for count in range(1, 200):
+        clean = count / 200
+        assert _threshold(None, clean, get("recall:1")) <= 0.8 * clean + 1e-12
+    assert _threshold(None, 10 / 11, get("recall:1")) <= 8 / 11 and _threshold(None, 1.0, get("accuracy")) == 0.8
+    assert _threshold(0.5, 0.9, get("accuracy")) == 0.5
+
+
 def test_metrics_without_a_range_need_a_limit() -> None:
     dataset = grb.load_dataset("synth-tiny")
 
@@ -384,6 +420,25 @@ def test_cyclonedx_accepts_its_bill_of_materials(report) -> None:
     broken = json.loads(report.render("cyclonedx"))
     broken["components"][0]["modelCard"]["quantitativeAnalysis"]["performanceMetrics"][0]["value"] = 1
     assert validator.validate_str(json.dumps(broken)) is not None
+
+
+def test_cyclonedx_keeps_to_the_fields_of_version_1_6(report) -> None:
+    """Where its library is not installed: the fields that its schema knows in the parts that are used."""
+    bill = json.loads(report.render("cyclonedx"))
+    assert set(bill) == {"$schema", "bomFormat", "specVersion", "serialNumber", "version", "metadata", "components"}
+    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", bill["serialNumber"])
+    (component,) = bill["components"]
+    assert set(component) == {"type", "bom-ref", "name", "hashes", "modelCard", "properties"}
+    assert re.fullmatch("[0-9a-f]{64}", component["hashes"][0]["content"])
+    card = component["modelCard"]
+    assert set(card) == {"modelParameters", "quantitativeAnalysis", "considerations"}
+    assert set(card["modelParameters"]) == {"task", "datasets"} and set(card["considerations"]) == {
+        "technicalLimitations"
+    }
+    for metric in card["quantitativeAnalysis"]["performanceMetrics"]:
+        assert set(metric) <= {"type", "value", "slice", "confidenceInterval"}
+        assert all(isinstance(metric[key], str) for key in ("type", "value"))
 
 
 def test_sarif_keeps_the_rules_of_version_2_1_0(report) -> None:

@@ -349,9 +349,11 @@ def _asked_only(model: nn.Module | None, oracle: QueryOracle) -> Iterator[None]:
 
 
 def project(context: AttackContext, edit: GraphEdit) -> GraphEdit:
-    """The edit moved onto the constraints of the threat model, if it has any; counts and ranges are not touched."""
+    """The edit moved onto the constraints of the threat model, if it has any, within its range of features."""
     constraints = context.threat.constraints
-    return edit if constraints is None else constraints.project(context.graph, edit, context.targets)
+    if constraints is None:
+        return edit
+    return constraints.project(context.graph, edit, context.targets, context.threat.feature_range)
 
 
 def _knowledge(attack: Attack, context: AttackContext) -> Knowledge:

@@ -42,6 +42,8 @@ PROBES = {
 }
 # on large graphs every look at millions of pairs, and every exact outcome, is a pass over the whole graph
 LARGE_PR_BCD = PRBCD(steps=10, search_space_size=200_000, refinements=4, pool=2**19)
+# a few dozen answers find what gradients on few classes miss: recall of a rare class falls much further
+LARGE_INJECTION = InjectionRandomSearch(steps=40)
 LARGE_BRIDGES = Bridges(candidates=8, rounds=2)
 
 
@@ -100,6 +102,8 @@ def candidates(
         large = context.graph.n > LARGE
         wanted = PROBES["large" if large else "small"]
         chosen = [(each.name, each.build(0)) for each in named if each.name in wanted]
+        if large and scenario == "injection":
+            chosen.append(("random-search", LARGE_INJECTION))
         if large and scenario == "modification":
             chosen, bridges = [("pr-bcd", LARGE_PR_BCD)], [("bridges", LARGE_BRIDGES)]
         return [*chosen, *bridges, ("random", random)]

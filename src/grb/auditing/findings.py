@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,18 @@ def vulnerable_nodes(
         }
         for name, at in zip(names, order, strict=True)
     ]
+
+
+def failed_attacks(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], bool]:
+    """Attacks that failed at every budget with the reason of the last time, and whether none but random changes ran.
+
+    Args:
+        points: Of a curve, each with its ``trials``.
+    """
+    trials = [trial for point in points for trial in point["trials"]]
+    ran = {trial["attack"] for trial in trials if "error" not in trial}
+    failed = {trial["attack"]: str(trial["error"]) for trial in trials if trial["attack"] not in ran}
+    return failed, bool(failed) and ran <= {"random", "smaller budget"}
 
 
 def used_nodes(dataset: Dataset, edit: GraphEdit, most: int = 20) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ def to_html(values: Mapping[str, Any]) -> str:
                 below=metric["below"],
                 mlp=mlp,
                 certified=each["certified"] or (),
+                breaking=each["breaking_point"],
             )
         )
         for each in values["scenarios"]

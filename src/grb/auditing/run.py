@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from grb.defense import build_defense
 from grb.errors import DataError, GRBError, UnknownName
 from grb.evaluator.baseline import check_constant, check_majority, majority
 from grb.evaluator.sanity_checks import check_model
-from grb.evaluator.score_checks import check_scores
+from grb.evaluator.score_checks import Flag, check_scores
 from grb.evaluator.scoring import Metrics, prediction_of
 from grb.metric import Metric, get_all
 from grb.pipeline.spec import jsonable
@@ -95,6 +96,11 @@ def audit(
     say = on_progress or (lambda line: None)
     chosen = _metrics(dataset, metrics)
     leading = next(iter(chosen.values()))
+    if not leading.higher_is_better:
+        raise DataError(
+            f"metric '{leading.name}' is better where it is lower, but an audit follows what falls; give its negative or "
+            "complement, with range and higher_is_better as attributes"
+        )
     whole, scored = dataset, dataset
     if targets is None and leading.label is not None and leading.name.startswith("recall:"):
         # precision and accuracy of these nodes alone would say nothing, so that all test nodes are scored
@@ -139,7 +145,7 @@ def audit(
         "corruptions": rows,
         "classes": findings.by_class_and_degree(dataset, victim.clean, _of(made, worst["scenario"])["logits"]),
         "flags": _flags(run, made),
-        "notes": list(victim.notes),
+        "notes": [*victim.notes, *_failures(made)],
         "not_tested": [*NOT_TESTED, *_left_out(made, rows, corrupt=corrupt)],
         "headline": _headline(run, clean, made, worst),
         "settings": {
@@ -188,7 +194,8 @@ def _check(
             raise DataError(
                 f"budgets of {scenario} are {given!r}, but whole numbers from 1 on are needed, as in [1, 2, 4]"
             )
-    if below is not None and not (isinstance(below, int | float) and 0 < below <= 1):
+    limit: Any = below  # a text, too
+    if limit is not None and not (isinstance(limit, int | float) and 0 < limit <= 1):
         raise DataError(f"below is {below!r}, but a number above 0 and up to 1 is needed")
 
 
@@ -273,7 +280,8 @@ def _threshold(below: float | None, clean: float, metric: Metric) -> float:
         return below
     if metric.range != (0.0, 1.0):
         raise DataError(f"metric '{metric.name}' has no range from 0 to 1, so that 'below' must say where it is broken")
-    return round(min(BREAKS_BELOW, 0.8 * clean), 4)
+    # rounded down, so that exactly four fifths are not below
+    return math.floor(min(BREAKS_BELOW, 0.8 * clean) * 1e4 + 1e-9) / 1e4
 
 
 def _corruption(run: Steps, name: str) -> dict[str, Any]:
@@ -328,8 +336,8 @@ def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     if not run.victim.black_box:
         try:
             flags += check_model(run.victim.model, run.dataset, seed=run.seed)
-        except (GRBError, RuntimeError) as error:
-            run.say(f"the checks of gradients do not take this model: {error}")
+        except Exception as error:  # code of others may raise anything, and the curves are known by now
+            run.say(f"the checks of gradients do not take this model: {' '.join(str(error).split())[:200]}")
     clean = curve.value_of(run.metric, run.victim.clean[run.dataset.index_test], run.labels())
     for each in made:
         transfer = {row["surrogate"]: row["value"] for row in each["transfers"] if row["value"] is not None}
@@ -342,7 +350,26 @@ def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
             num_targets=len(run.dataset.index_test),
             where=f"{run.victim.name}, {each['scenario']}",
         )
+    for each in made:
+        failed, alone = findings.failed_attacks(each["points"])
+        if alone:
+            name, why = next(iter(failed.items()))
+            message = (
+                f"in the scenario {each['scenario']} no attack ran but random changes ({name}: {why}): its curve says nothing "
+                "about an attacker who searches; mend what the reason names, or leave the scenario out"
+            )
+            flags.append(Flag("attacks-failed", message, {"failed": float(len(failed))}))
     return [flag.to_dict() for flag in flags]
+
+
+def _failures(made: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences on attacks that failed at every budget, where others ran."""
+    said = []
+    for each in made:
+        failed, alone = findings.failed_attacks(each["points"])
+        if not alone:
+            said += [f"{each['scenario']}: the attack {name} failed ({why})" for name, why in failed.items()]
+    return said
 
 
 def _left_out(made: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], *, corrupt: bool) -> list[str]:

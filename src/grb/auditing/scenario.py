@@ -24,6 +24,9 @@ from grb.pipeline.spec import jsonable
 from grb.threat import Threat
 
 REFINEMENTS = {"quick": 2, "standard": 4, "thorough": 6}
+# versions of the projections onto constraints, and of the injections that quick audits try on large graphs
+PROJECTION = 2
+LARGE_PROBES = 2
 # nodes that are attacked one by one to see how little it takes
 LOCAL = {"quick": 0, "standard": 5, "thorough": 20}
 
@@ -133,7 +136,11 @@ def _attacked(
         )
         return {"value": best.value, "attack": best.attack, "trials": list(best.trials)}, best.edit
 
-    asked = {} if run.queries is None else {"queries": run.queries}
+    asked: dict[str, Any] = {} if run.queries is None else {"queries": run.queries}
+    if threat.constraints is not None:
+        asked["projection"] = PROJECTION
+    if scenario == "injection" and run.effort == "quick" and run.dataset.num_nodes > attacks.LARGE:
+        asked["probes"] = LARGE_PROBES
     parts = run.key(step="attack", scenario=scenario, threat=jsonable(threat.to_dict()), pool=list(pool), **asked)
     value, edit = run.cache.step(parts, make)
     assert edit is not None

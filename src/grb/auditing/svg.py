@@ -18,6 +18,7 @@ def budget_curve(
     below: float,
     mlp: float | None,
     certified: Sequence[Mapping[str, Any]] = (),
+    breaking: Mapping[str, Any] | None = None,
 ) -> str:
     """The curve with its band of uncertainty, the threshold, and what a model without edges reaches.
 
@@ -28,6 +29,7 @@ def budget_curve(
         below: The threshold.
         mlp: Value of the baseline, if there is one.
         certified: Lower bounds with ``budget`` and ``value``, if there are any.
+        breaking: The breaking point with ``budget``, ``low`` and ``high``, if it is to be marked.
     """
     largest = max((point["budget"] for point in points), default=1) or 1
 
@@ -66,6 +68,13 @@ def budget_curve(
     parts.append(
         f'<text class="note" x="{WIDTH - RIGHT}" y="{y(below) - 5}" text-anchor="end">broken below {below:.2f}</text>'
     )
+    if breaking is not None and breaking["budget"] is not None:
+        ends = [breaking["low"] or 0, breaking["high"] if breaking["high"] is not None else largest]
+        title = f"breaks at {int(breaking['budget'])} {unit}"
+        parts.append(
+            f'<line class="breaks" x1="{x(ends[0])}" x2="{x(ends[1])}" y1="{y(below)}" y2="{y(below)}"/>'
+            f'<circle class="break" cx="{x(breaking["budget"])}" cy="{y(below)}" r="6"><title>{escape(title)}</title></circle>'
+        )
     if certified:
         line = " ".join(f"{x(point['budget'])},{y(point['value'])}" for point in certified)
         parts.append(f'<polyline class="certified" points="{line}"/>')
@@ -75,7 +84,8 @@ def budget_curve(
         )
     if mlp is not None:
         parts.append(f'<line class="mlp" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(mlp)}" y2="{y(mlp)}"/>')
-        parts.append(f'<text class="note" x="{LEFT + 4}" y="{y(mlp) - 5}">without edges {mlp:.2f}</text>')
+        beside = 14 if 0 <= below - mlp < 0.12 else -5  # not across the threshold
+        parts.append(f'<text class="note" x="{LEFT + 4}" y="{y(mlp) + beside}">without edges {mlp:.2f}</text>')
     parts.append(
         f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(unit)}</text>'
     )

@@ -137,12 +137,7 @@ def _with_two_columns(model: nn.Module, dataset: Dataset, notes: list[str]) -> n
         rows = predict(model, dataset.graph).detach()
     except Exception:  # it is asked once more, and then its error is told
         return model
-    if (
-        not isinstance(rows, Tensor)
-        or not rows.is_floating_point()
-        or rows.numel() != dataset.num_nodes
-        or not len(rows)
-    ):
+    if not rows.is_floating_point() or rows.numel() != dataset.num_nodes or not len(rows):
         return model
     inside = bool(((rows >= 0) & (rows <= 1)).all())
     kind = "probability" if inside else "logit"

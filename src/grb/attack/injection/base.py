@@ -75,10 +75,10 @@ class InjectionProblem:
         constraints = self.context.injection.constraints
         if constraints is None:
             return forward
-        graph = self.context.graph
+        graph, within = self.context.graph, self.context.injection.feature_range
 
         def projected(features: Tensor) -> Tensor:
-            moved = constraints.project_rows(features.detach(), graph)
+            moved = constraints.project_rows(features.detach(), graph, within)
             return forward(features + (moved - features).detach())
 
         return projected
