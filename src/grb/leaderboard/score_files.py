@@ -184,7 +184,7 @@ def _whole(text: str, what: str) -> int:
 def _meta(recipe: str, dataset: str, scenario: str, runs: Iterable[Run], limit: tuple[str, str]) -> dict[str, Any]:
     from grb.pipeline.recipe import read_recipe, recipe_names
 
-    title = f"{scenario} on {dataset}"
+    title = f"{scenario[:1].upper()}{scenario[1:]} on {dataset}"
     if recipe in recipe_names():
         title = read_recipe(recipe).title or title
     listed = list(runs)
