@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from grb.atomic import size_of
 from grb.catalogue import preset
-from grb.errors import DataError, GRBError
+from grb.errors import DataError
 from grb.evaluator.board import (
     BY_DEFAULT,
     CLEAN,
@@ -206,7 +206,7 @@ def _threats(recipe: str, dataset: str, scenario: str, limit: tuple[str, str]) -
         return {}
     try:
         changed = {limit[0]: int(float(limit[1]))} if limit[0] else {}
-    except (ValueError, GRBError):
+    except (ValueError, OverflowError):
         return {}
     return {
         difficulty: {
