@@ -38,6 +38,17 @@ def test_a_file_of_boards_gives_those_that_need_no_dataset(grb_json, boards_file
     assert all("no dataset 'made-up'" in reason for reason in reasons.values())
 
 
+def test_a_file_of_scores_gives_the_same_figures(grb_json, grb, boards_file, tmp_path):
+    scores = tmp_path / "scores.csv"
+    assert grb("leaderboard", boards_file, "--format", "csv-runs", "-o", scores).exit_code == 0
+    told = grb_json(
+        "figures", scores, "-o", tmp_path / "figures", "--dpi", "40", "--only", "rankings", "--only", "gains"
+    )
+    assert {name.rsplit("made-up-", 1)[1] for name in told["files"]} == {
+        f"{part}.png" for part in ("fig05-vanilla", "fig06-defended", "fig10-gain-ln", "fig11-gain-at")
+    }
+
+
 @pytest.mark.parametrize("kind", STARTS)
 def test_formats(grb, boards_file, tmp_path, kind):
     done = grb("figures", boards_file, "-o", tmp_path / "out", "--only", "difficulty", "--format", kind)

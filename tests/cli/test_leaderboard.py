@@ -179,3 +179,22 @@ def test_latex(grb, boards_file):
     done = grb("leaderboard", boards_file, "--format", "latex")
     assert done.stdout.count("\\begin{tabular}") == done.stdout.count("\\end{tabular}") == 4
     assert "gcn+ln & " in done.stdout and "±" not in done.stdout
+
+
+@pytest.fixture
+def scores_file(grb, boards_file, tmp_path):
+    path = tmp_path / "scores.csv"
+    assert grb("leaderboard", boards_file, "--format", "csv-runs", "-o", path).exit_code == 0
+    return path
+
+
+def test_a_file_of_scores_is_shown_as_the_board_that_it_came_from(grb, boards_file, scores_file, tmp_path):
+    shown, wanted = (
+        json.loads(grb("leaderboard", path, "--json").stdout)["boards"][0] for path in (scores_file, boards_file)
+    )
+    assert shown["ranks"] == wanted["ranks"] and shown["defenses"] == wanted["defenses"]
+    assert grb("leaderboard", scores_file, "--format", "html", "-o", tmp_path / "page.html").exit_code == 0
+    assert "by weighted" not in grb("leaderboard", scores_file, "--rank-by", "weighted").stderr
+    assert "need the scores of a store" in refusal(grb("leaderboard", scores_file, "--promote", "mine"))
+    assert "give the store" in refusal(grb("leaderboard", scores_file, "--details"))
+    assert "leave it out" in refusal(grb("leaderboard", scores_file, "--recipe", "made-up"))

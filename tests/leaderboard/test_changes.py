@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
+import subprocess
+import sys
+import threading
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -124,3 +131,43 @@ def test_the_workflow_runs_commands_that_work(tmp_path, monkeypatch):
         assert done.exit_code == 0, done.stderr
     assert {"index.html", "feed.json", "feed.atom", FILE} <= {path.name for path in (tmp_path / "public").iterdir()}
     assert any(step.get("uses", "").startswith("actions/upload-pages-artifact@") for step in jobs["build"]["steps"])
+
+
+@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("curl") is None, reason="needs bash and curl")
+def test_every_step_of_the_workflow_runs_in_a_shell_twice(tmp_path):
+    """First on a site that was never published, then on the published one, which is served on loopback."""
+    steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["build"]["steps"]
+    scripts = {step["name"]: step["run"] for step in steps if "run" in step}
+    assert list(scripts)[0] == "Install grb" and len(scripts) == 4
+    published, work = tmp_path / "published", tmp_path / "work"
+    published.mkdir()
+    work.mkdir()
+    handler = partial(QuietHandler, directory=str(published))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        environment = {**os.environ, "PATH": paths, "STORE": str(tiny_store()), "GRB_OFFLINE": "1"}
+        for build in (1, 2):
+            for name, script in list(scripts.items())[1:]:  # installing is what the environment of the tests has done
+                script = script.replace("${{ steps.pages.outputs.base_url }}", address)
+                done = subprocess.run(
+                    ["bash", "-e", "-o", "pipefail", "-c", script],
+                    cwd=work,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                )
+                assert done.returncode == 0, f"{name}: {done.stderr}"
+                if name.startswith("Take the history"):
+                    assert (work / "public" / FILE).exists() == (build == 2)
+            shutil.copytree(work / "public", published, dirs_exist_ok=True)
+            shutil.rmtree(work / "public")
+        server.shutdown()
+    history = History.read(published / FILE)
+    assert history.changes and all(change.text.startswith("New board:") for change in history.changes), "told once"
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass

@@ -107,6 +107,11 @@ def test_cells_that_were_kept_from_being_formulas_get_their_names_back(tmp_path)
         (HEAD + "d,injection,full,fgsm,guess,gcn,0,0,.5,0\n", "knowledge is 'guess'"),
         (HEAD + "d,injection,full,fgsm,transfer,gcn,0.5,0,.5,0\n", "whole number"),
         (HEAD + "d,injection\n", "too short"),
+        (
+            HEAD.replace("repeat", "limit,limit_value,repeat")
+            + "grb-cora,injection,full,a,transfer,gcn,nodes,inf,0,0,.5,0\n",
+            "limit_value",
+        ),
         (HEAD + 'd,"injection\n', "is no CSV"),
         (HEAD.replace(",accuracy,changed", ""), "no column of scores"),
     ],

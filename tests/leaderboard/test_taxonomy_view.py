@@ -13,7 +13,14 @@ from grb import taxonomy
 from grb.errors import DataError
 from grb.leaderboard.page import build_page
 from grb.leaderboard.placement_page import build_placement
-from grb.leaderboard.taxonomy_view import PLACEMENT, combined, label_places, published_analysis, taxonomy_view
+from grb.leaderboard.taxonomy_view import (
+    GROUP_NAMES,
+    PLACEMENT,
+    combined,
+    label_places,
+    published_analysis,
+    taxonomy_view,
+)
 from made_boards import HOSTILE, made_board
 
 
@@ -40,6 +47,7 @@ def test_the_heat_map_has_every_number_in_the_order_of_the_tree(analysis):
     begun = [row.group for row in view.rows if row.first]
     assert sorted(begun) == ["I-1", "I-2", "I-3"], "groups stand together, and each is named once"
     assert any("24 datasets fall into 3 groups" in sentence for sentence in view.sentences)
+    assert dict(view.named_groups) == {name: GROUP_NAMES[name] for name in ("I-1", "I-2", "I-3")}
 
 
 def test_a_placed_dataset_stands_in_its_group_beside_its_nearest_neighbour(analysis, placement):

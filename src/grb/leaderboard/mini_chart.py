@@ -60,5 +60,14 @@ def mini_chart(board: Board) -> list[Row]:
     return rows
 
 
+def ticks() -> list[tuple[str, float]]:
+    """Words and places of the scale.
+
+    >>> ticks()
+    [('0', 96), ('50', 204.0), ('100 %', 312)]
+    """
+    return [("0", _place(0)), ("50", _place(0.5)), ("100 %", _place(1))]
+
+
 def _place(share: float) -> float:
     return round(LEFT + share * (WIDTH - LEFT - 8), 1)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from grb.atomic import size_of
 from grb.catalogue import preset
-from grb.errors import DataError, GRBError
+from grb.errors import DataError
 from grb.evaluator.board import (
     BY_DEFAULT,
     CLEAN,
@@ -184,7 +184,7 @@ def _whole(text: str, what: str) -> int:
 def _meta(recipe: str, dataset: str, scenario: str, runs: Iterable[Run], limit: tuple[str, str]) -> dict[str, Any]:
     from grb.pipeline.recipe import read_recipe, recipe_names
 
-    title = f"{scenario} on {dataset}"
+    title = f"{scenario[:1].upper()}{scenario[1:]} on {dataset}"
     if recipe in recipe_names():
         title = read_recipe(recipe).title or title
     listed = list(runs)
@@ -206,7 +206,7 @@ def _threats(recipe: str, dataset: str, scenario: str, limit: tuple[str, str]) -
         return {}
     try:
         changed = {limit[0]: int(float(limit[1]))} if limit[0] else {}
-    except (ValueError, GRBError):
+    except (ValueError, OverflowError):
         return {}
     return {
         difficulty: {

@@ -16,7 +16,7 @@ from grb.leaderboard import export, palette, table
 from grb.leaderboard.changes import FILE, Change, History
 from grb.leaderboard.feed import ATOM_FILE, JSON_FILE, atom_feed, json_feed
 from grb.leaderboard.headline import answers
-from grb.leaderboard.mini_chart import ROW_HEIGHT, WIDTH, mini_chart
+from grb.leaderboard.mini_chart import ROW_HEIGHT, WIDTH, mini_chart, ticks
 from grb.leaderboard.page import TITLE, asset, build_page, render, source_hash
 from grb.leaderboard.text import MESSAGE_LENGTH, safe_link, sanitize, slug
 
@@ -122,6 +122,7 @@ def build_index(
         style=Markup(style),
         style_hash=source_hash(style),
         width=WIDTH,
+        ticks=ticks(),
         boards=[_line(board, file) for board, file in zip(boards, files, strict=True)],
         taxonomy=taxonomy,
         changes=changes[:SHOWN],

@@ -22,6 +22,17 @@ NOWHERE = "fits nowhere"
 Array = np.ndarray[Any, Any]
 
 
+# what the published groups have in common, in a few words
+GROUP_NAMES = {
+    "I-1": "features decide",
+    "I-2": "features and degrees stand in for each other",
+    "I-3": "structure decides",
+    "T-1": "heterophilous, only features help",
+    "T-2": "degrees can replace features",
+    "T-3": "no single perturbation hurts",
+}
+
+
 @dataclass(frozen=True)
 class HeatRow:
     """A dataset in the heat map: its group, whether it is the placed one, its AUROC, and what is left of it in per cent."""
@@ -90,6 +101,11 @@ class TaxonomyView:
     neighbours: tuple[tuple[str, str, str], ...]
     ticks: tuple[tuple[str, float], ...]
     plane: Plane | None
+
+    @property
+    def named_groups(self) -> tuple[tuple[str, str], ...]:
+        """The published groups among these, with what they have in common."""
+        return tuple((group, GROUP_NAMES[group]) for group, *_ in self.groups if group in GROUP_NAMES)
 
 
 def combined(files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
     with style.styled():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(0.7 * style.PAGE, 1.1 + 0.3 * len(data.models)), layout="constrained")
+        figure = Figure(figsize=(0.7 * style.PAGE, 1.3 + 0.3 * len(data.models)), layout="constrained")
         axes = figure.subplots()
         for place, gain in enumerate(data.models):
             for one, other in ((gain.without, gain.defended), (gain.worst_without, gain.worst_defended)):
@@ -115,9 +115,9 @@ def draw_gains(data: Gains, *, title: str | None = None) -> Figure:
         axes.set_yticks(range(len(data.models)), [gain.model for gain in data.models])
         axes.set_ylim(len(data.models) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
-        axes.set_xlim(0, 100)
-        axes.set_xlabel("accuracy (%); right: points gained under transferred attacks, in the worst case")
-        figure.legend(loc="outside lower center", ncols=4 if data.battery else 2)
+        axes.set_xlim(-2, 102)
+        axes.set_xlabel(f"accuracy (%); right: points gained, transferred and {worst_words(data.battery)}")
+        figure.legend(loc="outside lower center", ncols=2)
         name = TITLES.get(data.suffix, data.suffix)
         figure.suptitle(title or f"Effect of {name} on {data.dataset}, {data.difficulty}")
         return figure

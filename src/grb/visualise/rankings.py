@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from grb.errors import DataError, GRBError
 from grb.evaluator.board import CLEAN, Board, Estimate
@@ -101,7 +101,7 @@ def ranking(board: Board, difficulty: str, kind: Kind = "all", *, top: int = 10)
 
 
 def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | None = None) -> Figure:
-    """One panel per ranking: what each model keeps of the clean graph, under transfers and at worst, and its place."""
+    """One panel per ranking: what every model keeps clean, under transferred attacks and at worst, and its place."""
     if not data:
         raise DataError("there is no ranking to draw")
     with style.styled():
@@ -119,6 +119,7 @@ def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | Non
             axes.set_axis_off()
         for axes in panels[-1]:
             axes.set_xlabel("accuracy (%)")
+            axes.set_xticks(range(0, 101, 25 if columns == 1 else 50))
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
         if title:
@@ -132,7 +133,7 @@ def _draw_ranking(axes: Axes, data: Ranking) -> None:
         clean = data.clean[place] if data.clean else None
         means = [mean for mean in (clean, value.mean, None if lowest is None else lowest.mean) if mean is not None]
         axes.plot([100 * min(means), 100 * max(means)], [place, place], color=style.PALE, linewidth=1.4, zorder=0)
-        shown: list[tuple[float | None, Mapping[str, str], str]] = [
+        shown: list[tuple[float | None, Mapping[str, Any], str]] = [
             (clean, style.CLEAN_MARK, "clean"),
             (value.mean, style.TRANSFER_MARK, "transferred attacks, weighted"),
             (None if lowest is None else lowest.mean, style.WORST_MARK, worst_words(data.battery)),
@@ -154,8 +155,7 @@ def _draw_ranking(axes: Axes, data: Ranking) -> None:
     labels = [f"{name}  {_place(places)}" for name, places in zip(data.names, data.places)]
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_xticks(range(0, 101, 25))
+    axes.set_xlim(-2, 102)
     axes.grid(axis="y", visible=False)
     axes.set_title(f"{data.dataset}, {data.difficulty}")
 

@@ -25,9 +25,9 @@ MARKERS = ("o", "s", "^", "D", "v", "p", "h", "P")
 INK, GREY, PALE = "#1a1a1a", "#8c8c8c", "#c8c8c8"
 ALARM = "#D55E00"
 # marks of what a defense keeps, the same as on the leaderboard's page: shape and colour
-CLEAN_MARK = {"marker": "o", "color": INK, "markerfacecolor": "white"}
-TRANSFER_MARK = {"marker": "D", "color": "#0b5cad"}
-WORST_MARK = {"marker": "o", "color": "#b3261e"}
+CLEAN_MARK: Mapping[str, Any] = {"marker": "o", "color": INK, "markerfacecolor": "white"}
+TRANSFER_MARK: Mapping[str, Any] = {"marker": "D", "color": "#0b5cad"}
+WORST_MARK: Mapping[str, Any] = {"marker": "o", "color": "#b3261e"}
 
 RC: Any = {
     "font.family": "sans-serif",

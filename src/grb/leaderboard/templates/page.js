@@ -305,7 +305,7 @@
     if (meta.victims) parts.push(meta.victims + (meta.victims === 1 ? " training" : " trainings") + " of every victim");
     if (meta.date) parts.push("measured " + meta.date);
     const by = signers(board);
-    if (by.length === 1) parts.push(by[0] === "unsigned" ? "unsigned" : "measured by " + by[0]);
+    if (by.length === 1) parts.push(by[0] === "unsigned" ? "results unsigned" : "measured by " + by[0]);
     const line = $("board-facts");
     line.replaceChildren(name(parts.join(" \u00b7 ")));
     if (board.synthetic) line.append(" ", el("span", { class: "badge" }, "synthetic data"));
