@@ -1,7 +1,12 @@
-"""Datasets of domains that the published taxonomy does not have, to see whether it says that they fit nowhere.
+r"""Datasets of domains that the published taxonomy does not have, to see whether it says that they fit nowhere.
 
-    PYTHONPATH=benchmarks GRB_DATA=... grb taxonomy place other_domains:blogs --seeds 1 --store STORE
-    PYTHONPATH=benchmarks GRB_DATA=... grb taxonomy place other_domains:mines --seeds 1 --store STORE
+    export PYTHONPATH=benchmarks
+    grb taxonomy run other_domains:blogs --seeds 1 --epochs 200 --store STORE
+    grb taxonomy run other_domains:mines --seeds 1 --epochs 100 --store STORE \
+        --perturbations NoEdges,NoNodeFtrs,LowPass,HighPass,Frag-k1
+    grb store copy STORE docs/results/taxonomy-other-domains.jsonl
+    grb taxonomy place other_domains:blogs --runs docs/results/taxonomy-other-domains.jsonl
+    grb taxonomy place other_domains:mines --runs docs/results/taxonomy-other-domains.jsonl
 
 Both read files of third parties below ``$GRB_DATA``: ``Perturbed/ProGNN/clean/polblogs.npz`` and torch_geometric's Minesweeper.
 """

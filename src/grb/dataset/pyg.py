@@ -146,8 +146,9 @@ def _with_attributes(found: RawArrays, items: Sequence[Any], kept: bool) -> RawA
     if first is None:
         return found
     columns = 1 if first.dim() == 1 else first.shape[1]
-    if kept and all(each is not None for each in attributes):
-        rows = torch.cat([each.reshape(-1, columns) for each in attributes])
+    given = [each for each in attributes if each is not None]
+    if kept and len(given) == len(items):
+        rows = torch.cat([each.reshape(-1, columns) for each in given])
         return replace(found, edge_features=rows.numpy())
     return replace(found, notes=[f"edge attributes ({columns} column{'s' * (columns != 1)}) dropped"])
 

@@ -117,8 +117,7 @@ class Adjacency:
             values = values.new_ones(entries).masked_scatter(old, values)
         features = kept.features
         if features is not None:
-            features = features.new_zeros(entries, features.shape[1])
-            features[old] = kept.features
+            features = features.new_zeros(entries, features.shape[1]).index_copy(0, old.nonzero().flatten(), features)
         return Adjacency(Pattern(indptr, indices, n, symmetric=True), values, features)
 
     def _kept(self, drop: Tensor, base: int) -> Adjacency:
