@@ -37,6 +37,7 @@ ARGUMENTS = {
     "datasets": "mutag --epochs 1",
     "detectors": "grb-cora --seeds 1 --steps 2 --attacks fgsm",
     "defended": "",
+    "defense_memory": "cora --defenses gcn pro-gnn",
     "defense": "--part training --models gcn --rounds 1",
     "edge_lists": "",
     "evolution_edges": "--seeds 1 --attacks pr-bcd",
