@@ -198,7 +198,9 @@ def table(results: Results) -> str:
                 continue
             left = {name: row["left"] for name, row in rows.items()}
             limit = TABLE.get(victim, 100.0) + 1 if not seed else 100.0
-            above = left["auto"] > min(limit, *(value for name, value in left.items() if name in SINGLE and value is not None))
+            above = left["auto"] > min(
+                limit, *(value for name, value in left.items() if name in SINGLE and value is not None)
+            )
             cells = [f"{left[name]:.1f}" if left.get(name) is not None else "-" for name in names]
             cells[names.index("auto")] = f"**{left['auto']:.1f}**" if above else f"{left['auto']:.1f}"
             auto = rows["auto"]
