@@ -59,7 +59,7 @@ ARGUMENTS = {
     "queries": "--models gcn --queries 5 --repeats 1 --answers scores",
     "relaxed_edges": "",
     "replay": "OUT/pool cora --attack nettack --only theirs --seeds 1",
-    "robust_diffusion": "--seeds 1 --epochs 2",
+    "robust_diffusion": "--seeds 1 --epochs 2 --attacks lr-bcd",
     "road": "OUT/road",
     "stopping": "OUT/courses.jsonl --replay",
     "store": "--records 50",
