@@ -134,6 +134,23 @@ def victims(dataset: str) -> dict[str, Recipe]:
             weight_decay=1e-4 if cora else 5e-4,
             lr=0.05,
         ),
+        # their distance is squared; sparse here, because a dense one decomposes a matrix of all nodes in every step
+        "pro-gnn": Recipe(
+            "pro-gnn",
+            "pro_gnn_tuned",
+            {
+                "hidden_features": [16],
+                "dropout": 0.5,
+                "variant": "paper",
+                "parametrisation": "sparse",
+                **(
+                    {"alpha": 0.1, "beta": 10.0, "smoothness": 0.1}
+                    if cora
+                    else {"alpha": 0.2, "beta": 20.0, "smoothness": 0.2}
+                ),
+            },
+            weight_decay=5e-4,
+        ),
         "softmedian-gdc": Recipe(
             "softmedian",
             "soft_median_gdc_faith" if cora else "soft_median_gdc_tuned",

@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=150)
     parser.add_argument("--trainings", nargs="*", default=list(TRAININGS))
+    parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--table", action="store_true")
     arguments = started(parser)
     results = Results(FILE, ("seed", "training", "epochs"))
@@ -71,7 +72,7 @@ def run(results: Results, seed: int, arguments: argparse.Namespace) -> None:
         (each, name): grb.run_attack(attack, model, dataset, threat=limits, labels="true", seed=seed).edit
         for each, model in models.items()
         for name, attack in ATTACKS.items()
-        if each != "mlp"
+        if name in arguments.attacks and each != "mlp"
     }
     for each, model in models.items():
         if results.has(seed=seed, training=each, epochs=epochs):

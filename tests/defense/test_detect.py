@@ -49,6 +49,18 @@ def test_an_injection_that_is_cut_as_a_whole_changes_nobody_but_by_its_effect_on
     assert same > 0.97
 
 
+def test_enough_edges_make_a_target_suspicious_so_that_it_loses_its_own_neighbours(tiny: Dataset) -> None:
+    """What pruning by nodes costs: to isolate a target an attacker need not be heard."""
+    made = grb.train("gcn-detect", tiny, seed=1, epochs=2, detector="degree")
+    degrees = made.part(tiny.graph).adj.degrees[tiny.index_test]  # type: ignore[operator]
+    target = int(tiny.index_test[((degrees >= 2) & (degrees <= 4)).nonzero()[0, 0]])
+    new = torch.arange(60) + tiny.graph.n
+    copies = tiny.features[target].expand(60, -1)
+    edit = GraphEdit(n=tiny.graph.n, add=torch.stack([torch.full((60,), target), new]), new_x=copies)
+    seen = made.part(tiny.graph.apply(edit))  # type: ignore[operator]
+    assert int(seen.adj.degrees[target]) == 0
+
+
 def test_the_detector_is_saved_with_the_model(model: nn.Module, tiny: Dataset, tmp_path: Path) -> None:
     path = grb.save_model(model, tmp_path / "model.safetensors")
     again = load_model(path)

@@ -81,9 +81,10 @@ def test_the_proximal_step_shrinks_singular_values() -> None:
         torch.testing.assert_close(shrink_singular_values(matrix, 3.0), torch.zeros(6, 6), atol=1e-6, rtol=0)
 
 
-def test_sparse_weights_of_all_pairs_take_the_steps_of_the_dense_matrix() -> None:
+@pytest.mark.parametrize("squared", [False, True])
+def test_sparse_weights_of_all_pairs_take_the_steps_of_the_dense_matrix(squared: bool) -> None:
     graph = random_graph(20, features=4)
-    how = Weighting(sparsity=0.02, low_rank=1.5, task=3.0, smoothness=0.05, lr=0.05)
+    how = Weighting(sparsity=0.02, low_rank=1.5, task=3.0, smoothness=0.05, lr=0.05, squared=squared)
     dense, sparse = both(graph, how)
     for _ in range(6):
         dense.step(towards((0, 1)))
@@ -100,12 +101,13 @@ def test_a_truncated_spectrum_is_exact_for_a_graph_of_that_rank_and_never_collap
     exact = shrink_singular_values(weights_of(both(star, NOTHING)[0], 7), 0.5)
     truncated = SparseStructure(pairs, start, star.x, NOTHING, 2).shrunk(start, 0.5)
     torch.testing.assert_close(truncated, exact[upper(7)], atol=1e-5, rtol=1e-4)
-    graph = random_graph(40)
-    edges = graph.adj.edges()
-    kept = SparseStructure(edges, torch.ones(edges.shape[1]), graph.x, NOTHING, 3).shrunk(
-        torch.ones(edges.shape[1]), 0.01
-    )
-    assert float(kept.min()) > 0.9 and float(kept.max()) <= 1 + 1e-5
+    # eigenvalues of one size and different signs, in clusters
+    ring = graph_of([(node, (node + 1) % 60) for node in range(60)], 60)
+    for graph in (random_graph(40), ring):
+        edges = graph.adj.edges()
+        ones = torch.ones(edges.shape[1])
+        kept = SparseStructure(edges, ones, graph.x, NOTHING, 3).shrunk(ones, 0.01)
+        assert float(kept.min()) > 0.9 and float(kept.max()) <= 1 + 1e-5
 
 
 def test_weights_stay_in_the_box_and_symmetric() -> None:
@@ -313,6 +315,7 @@ def test_nothing_goes_around_it(name: str, dataset: grb.Dataset) -> None:
         ({"alpha": -1.0}, "finite numbers of at least 0"),
         ({"graph_lr": 0.0}, "above 0 for graph_lr"),
         ({"inner_steps": 0}, "inner_steps is 0"),
+        ({"variant": "mine"}, "variant is 'mine'"),
         ({"parametrisation": "half"}, "parametrisation is 'half'"),
     ],
 )

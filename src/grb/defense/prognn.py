@@ -31,6 +31,7 @@ from grb.model.stack import ConvStack
 from grb.model.torch.gcn import GCN
 
 Parametrisation = Literal["auto", "dense", "sparse"]
+Variant = Literal["paper", "code"]
 # nodes of the largest graph whose pairs all get a weight
 MOST_DENSE = 5000
 
@@ -44,8 +45,8 @@ class ProGNN(GCN):
     .. math:: \lVert S - A \rVert_F + \gamma\, L_{GCN}(S) + \lambda\, \mathrm{tr}(X^T \hat L X)
               + \alpha \lVert S \rVert_1 + \beta \lVert S \rVert_* , \qquad 0 \le S_{ij} \le 1,
 
-    by momentum on what is differentiable, a proximal step for the singular values and one for the entries. Weights and GCN of
-    the best validation epoch are kept together.
+    or the square of the first norm in ``variant="paper"``: by momentum on what is differentiable, a proximal step for the
+    singular values and one for the entries. Weights and GCN of the best validation epoch are kept together.
 
     **Tied to its training graph.** The weights belong to pairs of that graph's nodes, so it is trained transductively and
     refuses to be trained inductively. On another graph of the same nodes it uses :math:`S + (A' - A)`: an edge that is still
@@ -66,6 +67,8 @@ class ProGNN(GCN):
             (:class:`~grb.defense.structure.SparseStructure`).
         candidates: Most similar nodes that each node may be joined with in the sparse form; to find them takes time
             quadratic in the nodes.
+        variant: ``code`` as above, which the authors ran; ``paper``, where the distance from the graph is squared and holds
+            weights near it.
         learnt_pairs: Number of weights that were learnt; set by training.
 
     Differs from ChandlerBang/Pro-GNN: one weight per undirected pair, so that the penalty of asymmetry is zero; no weights on
@@ -85,6 +88,7 @@ class ProGNN(GCN):
     parametrisation: Parametrisation = "auto"
     rank: int = 50
     candidates: int = 0
+    variant: Variant = "code"
     learnt_pairs: int = 0
     dropout: float = 0.5
     name = "pro-gnn"
@@ -107,6 +111,8 @@ class ProGNN(GCN):
             raise DataError(
                 f"parametrisation is {self.parametrisation!r}, but {', '.join(get_args(Parametrisation))} are known"
             )
+        if self.variant not in get_args(Variant):
+            raise DataError(f"variant is {self.variant!r}, but {' or '.join(get_args(Variant))} is needed")
         super().build()
         listed = 0 if self.parametrisation == "dense" else self.learnt_pairs
         self.register_buffer("pairs", torch.zeros(2, listed, dtype=torch.int64))
@@ -127,7 +133,7 @@ class ProGNN(GCN):
         graph, ids = view.training_graph()
         self._check(view)
         x, y, n = graph.x, view.labels[ids], graph.n
-        how = Weighting(self.alpha, self.beta, self.gamma, self.smoothness, self.graph_lr)
+        how = Weighting(self.alpha, self.beta, self.gamma, self.smoothness, self.graph_lr, self.variant == "paper")
         if self.parametrisation == "auto":
             self._set("parametrisation", "dense" if n <= MOST_DENSE else "sparse")
         structure: Structure

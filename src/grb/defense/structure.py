@@ -11,13 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from grb.graph import CSR, Adjacency, Pattern, dense, normalise
-from grb.graph.eigenpairs import largest_eigenpairs
 from grb.graph.operators import Dense
 from grb.graph.sparse import row_sums
 
 # loss of the task for an operator of the whole graph
 Task = Callable[[CSR | Dense], Tensor]
 MOMENTUM = 0.9
+# products with random vectors before the first projection; Lanczos stalls where eigenvalues are close, as on a ring
+STARTING = 12
 # what the authors add to a degree before they take its root
 FLOOR = 1e-3
 # pairs whose products of rows are computed at once
@@ -34,6 +35,7 @@ class Weighting:
         task: Factor of the GCN's loss.
         smoothness: Factor of the differences of features along edges.
         lr: Learning rate of the weights.
+        squared: Whether the distance from the graph is squared.
     """
 
     sparsity: float
@@ -41,6 +43,11 @@ class Weighting:
     task: float
     smoothness: float
     lr: float
+    squared: bool = False
+
+    def distance(self, change: Tensor) -> Tensor:
+        """The Frobenius norm of a change of the matrix, or its square."""
+        return change.square().sum() if self.squared else change.norm()
 
 
 class Structure(Protocol):
@@ -59,7 +66,8 @@ class SparseStructure:
 
     The proximal step of the nuclear norm needs all singular values. Here the ``rank`` largest ones are shrunk exactly, and all
     that the others make up is scaled as if each were as large as the last of these: :func:`shrunk`. Their eigenvectors are
-    followed from step to step by one product and a Rayleigh-Ritz projection.
+    followed from step to step by one product and a Rayleigh-Ritz projection, from random ones on, so that they are those of the
+    true spectrum only where it is apart from the rest.
 
     Args:
         pairs: [2, pairs], the lower id first, ascending.
@@ -93,7 +101,7 @@ class SparseStructure:
         """A gradient step on all that is differentiable, then both proximal steps."""
         leaf = self.weights.clone().requires_grad_()
         adj = self.adjacency(leaf)
-        loss = 2**0.5 * (leaf - self.start).norm()  # both entries of a pair count
+        loss = self.how.distance(2**0.5 * (leaf - self.start))  # both entries of a pair count
         if self.how.task:
             loss = loss + self.how.task * task(normalise.gcn(adj))
         if self.how.smoothness:
@@ -120,23 +128,31 @@ class SparseStructure:
         """
         if not threshold:
             return weights
-        values, vectors = self._eigenpairs(self.adjacency(weights))
-        sizes = values.abs()
+        sizes, left, right = self._singular(self.adjacency(weights))
         last = sizes.min()
         kept = ((last - threshold) / last).clamp_min(0) if last > 0 else torch.zeros_like(last)
-        change = ((sizes - threshold).clamp_min(0) - kept * sizes) * values.sign()
-        return kept * weights + inner_products(vectors * change, vectors, self.pairs)
+        change = 0.5 * ((sizes - threshold).clamp_min(0) - kept * sizes)
+        both = inner_products(left * change, right, self.pairs) + inner_products(right * change, left, self.pairs)
+        return kept * weights + both
 
-    def _eigenpairs(self, adj: Adjacency) -> tuple[Tensor, Tensor]:
-        if self.vectors is None:
-            values, found = largest_eigenpairs(Adjacency(adj.pattern.to("cpu"), _on_cpu(adj.values)), self.rank)
-            self.vectors = found.to(self.weights)
-            return values.to(self.weights), self.vectors
+    def _singular(self, adj: Adjacency) -> tuple[Tensor, Tensor, Tensor]:
+        """The leading singular values, [r], and their vectors on both sides, [n, r].
+
+        By a projection of the squared matrix: eigenvalues of one size but different sign would cancel in one of the matrix.
+        """
         op = CSR(adj.pattern, adj.values, symmetric=True)
+        if self.vectors is None:
+            # a fixed start, so that the same graph gives the same bits
+            start = torch.randn(adj.n, self.rank, generator=torch.Generator().manual_seed(0)).to(self.weights)
+            for _ in range(STARTING):
+                start, _ = torch.linalg.qr(op @ start)
+            self.vectors = start
         basis, _ = torch.linalg.qr(op @ self.vectors)
-        values, turn = torch.linalg.eigh(basis.T @ (op @ basis))
+        image = op @ basis
+        squares, turn = torch.linalg.eigh(image.T @ image)
+        sizes = squares.clamp_min(0).sqrt()
         self.vectors = basis @ turn
-        return values, self.vectors
+        return sizes, (image @ turn) / sizes.clamp_min(1e-12), self.vectors
 
 
 class DenseStructure:
@@ -164,7 +180,7 @@ class DenseStructure:
     def step(self, task: Task) -> None:
         """A gradient step on all that is differentiable, then both proximal steps."""
         leaf = self.matrix.clone().requires_grad_()
-        loss = (leaf - self.start).norm()
+        loss = self.how.distance(leaf - self.start)
         if self.how.task:
             loss = loss + self.how.task * task(normalised(leaf))
         if self.how.smoothness:
@@ -241,7 +257,3 @@ def most_similar(x: Tensor | CSR, count: int) -> Tensor:
     ends = torch.cat(found, dim=1)
     keys = (ends.min(0).values * n + ends.max(0).values).unique()
     return torch.stack([keys // n, keys % n])
-
-
-def _on_cpu(values: Tensor | None) -> Tensor | None:
-    return None if values is None else values.detach().cpu()

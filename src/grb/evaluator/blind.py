@@ -127,9 +127,10 @@ class Question:
 
         No model of others does: whoever knows nodes by their number can repeat what it learnt by heart.
         """
-        if not getattr(model, "tied_to_training_graph", False) or is_third_party(model):
+        number = getattr(model, "trained_ids", None) if getattr(model, "tied_to_training_graph", False) else None
+        if number is None or is_third_party(model):
             return self
-        return replace(self, view=replace(self.view, trained_ids=model.trained_ids(self.graph.n)))
+        return replace(self, view=replace(self.view, trained_ids=number(self.graph.n)))
 
     def renumbered(self, generator: torch.Generator) -> Question:
         """The same graph with its nodes in random order; graphs of a collection are reordered too, and stay separate."""
