@@ -110,7 +110,7 @@ def draw_rankings(data: Sequence[Ranking], *, columns: int = 4, title: str | Non
         columns = min(columns, len(data))
         lines = -(-len(data) // columns)
         most = max(len(each.names) for each in data)
-        size = (style.PAGE if columns > 1 else 0.7 * style.PAGE, lines * (0.9 + 0.17 * most))
+        size = (style.PAGE if columns > 1 else 0.7 * style.PAGE, lines * max(1.7, 0.9 + 0.17 * most))
         figure = Figure(figsize=size, layout="constrained")
         panels = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for axes, each in zip(panels.flat, data):
