@@ -109,6 +109,14 @@ def test_nodes_of_a_collection_are_refused_in_words(machine) -> None:
             getattr(dataset, view)()
 
 
+def test_bonds_are_kept_where_a_dataset_is_there_for_them(machine) -> None:
+    bare, featured = load_dataset("mutag").graph, load_dataset("mutag-bonds").graph
+    assert bare.num_edge_features == 0 < featured.num_edge_features
+    assert featured.adj.features.shape[0] == featured.adj.pattern.entries
+    again = load_dataset("mutag-bonds").graph  # from the cache
+    assert again.fingerprint() == featured.fingerprint() != bare.fingerprint()
+
+
 def test_raw_files_that_are_broken(machine) -> None:
     (machine / "MUTAG_A.txt").write_text("1, 2\n2, x\n")
     with pytest.raises(DataError, match="TUDataset cannot read .*get the files again"):
@@ -122,7 +130,7 @@ def test_a_raw_file_that_is_missing_is_not_downloaded(machine) -> None:
         load_dataset("mutag")
 
 
-@pytest.mark.parametrize("name", sorted(set(SOURCES) - {"mutag"}))
+@pytest.mark.parametrize("name", sorted(set(SOURCES) - {"mutag", "mutag-bonds"}))
 def test_absent_datasets_are_named_with_a_remedy(machine, name: str) -> None:
     with pytest.raises(MissingDataset, match=f"dataset '{name}' is not on this machine .*GRB_DATA=<root>"):
         load_dataset(name)
