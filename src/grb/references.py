@@ -145,7 +145,7 @@ def references(kind: str, name: str) -> tuple[Reference, ...]:
     A composed model has those of its parts: ``r-gcn+at`` of R-GCN and of adversarial training.
 
     >>> [each.key for each in references("attack", "tdgia")]
-    ['zou2021tdgia']
+    ['zou2021tdgia', 'chen2022understanding']
     >>> [each.venue for each in references("model", "gcn-jaccard")]
     ['ICLR', 'NeurIPS', 'IJCAI']
     """
