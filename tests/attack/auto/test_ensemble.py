@@ -13,9 +13,11 @@ from attack.contexts import random_graph, same_edit, view_of
 from grb.attack import AttackContext, run_attack
 from grb.attack.auto import ensemble
 from grb.attack.auto.ensemble import EdgeAutoAttack, GraphAutoAttack, strength_over_cost
+from grb.attack.auto.injection import MEMBERS
 from grb.attack.auto.member import LEVELS, Member
 from grb.attack.base import Trial
 from grb.attack.injection import FGSM
+from grb.attack.injection.composed import ComposedInjection
 from grb.attack.modification import FGA
 from grb.errors import DataError
 from grb.graph import GraphEdit
@@ -252,8 +254,8 @@ def test_a_race_is_over_when_nothing_is_left() -> None:
 
 def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> None:
     assert GraphAutoAttack.scenario == "injection" and EdgeAutoAttack.scenario == "modification"
-    # versions count apart: injections have had a step more since version 2
-    assert (EdgeAutoAttack.version, GraphAutoAttack.version) == (1, 2)
+    # versions count apart: injections have changed since
+    assert (EdgeAutoAttack.version, GraphAutoAttack.version) == (1, 3)
 
 
 def test_a_trial_is_json() -> None:
@@ -275,3 +277,31 @@ def test_every_trial_keeps_its_edit_so_that_an_evaluator_can_look_for_the_least(
             assert torch.equal(kept(context, trial.edit), trial.kept)
         assert "edit" not in trial.to_dict()
     assert any(each.edit is not None and same_edit(each.edit, result.edit) for each in result.trials)
+
+
+@pytest.mark.parametrize("labels", ["predicted", "true"])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_what_the_strongest_single_attack_finds_alone_is_an_edit_of_the_race(
+    labels: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An evaluator who takes the least over all trials is never above ``composed-injection`` with the same seed."""
+    reference = [each for each in MEMBERS if each.reference]
+    assert [type(each.build(1)) for each in reference] == [ComposedInjection]
+    monkeypatch.setattr(ensemble, "members", lambda context: (*QUICK["injection"], *reference))
+    context = context_of("injection")
+    if labels == "true":
+        said = predict(context.surrogate(), GRAPH)[context.targets].argmax(1)
+        said[::4] = (said[::4] + 1) % 3
+        context = replace(context, true_labels=said)
+    alone = run_attack(ComposedInjection(), context, seed=seed)
+    race = run_attack(GraphAutoAttack(), context, seed=seed)
+    same = [trial for trial in race.trials if trial.edit is not None and same_edit(trial.edit, alone.edit)]
+    assert [trial.name for trial in same] == ["composed-injection"]
+
+
+def test_a_reference_runs_although_its_probe_would_have_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = Member("idle", lambda level: lambda context, *, generator: GraphEdit(n=context.graph.n), reference=True)
+    many = tuple(replace(QUICK["injection"][1], name=f"strong {number}") for number in range(9))
+    monkeypatch.setattr(ensemble, "members", lambda context: (last, *many))
+    result = run_attack(GraphAutoAttack(), context_of("injection"), seed=0)
+    assert [trial.level for trial in result.trials if trial.name == "idle"] == [1]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from grb.attack.auto.belief import beliefs
 from grb.attack.auto.member import LEVELS, Member
 from grb.attack.base import AttackContext, Trial, project
 from grb.attack.losses import margin
@@ -68,6 +69,10 @@ class GraphAutoAttack:
     with the clean probabilities :math:`p`, one that aims at predicted labels expects
     :math:`\frac{1}{t} \sum_v p_{v, \hat y_v}`, where :math:`\hat y_v` is predicted under attack.
 
+    The clean probabilities are calibrated on the validation nodes (:func:`~grb.attack.auto.belief.beliefs`). The strongest
+    single attack of the package runs as well, with its own settings and draws, whatever became of the others: no edit of it
+    is missing in the race.
+
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
     best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
     (``pool``), if the threat model allows them. A race ends early when an edit leaves nothing. The threat model decides
@@ -83,34 +88,38 @@ class GraphAutoAttack:
 
     pool: Sequence[GraphEdit] = field(default=(), repr=False)
     scenario: ClassVar[str] = "injection"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """The strongest edit that any entrant of the race found; the clean graph's if none does any harm."""
         if not _anything_allowed(context):
             return GraphEdit(n=context.graph.n)
         race = _Race(context, generator)
+        alone = generator.get_state()
         race.judge(GraphEdit(n=context.graph.n), "clean graph")
         for number, edit in enumerate(self.pool):
             race.judge(edit, f"pool {number}")
-        entrants = race.run([Entrant(member, "", context.surrogate()) for member in members(context)])
+        racing = [member for member in members(context) if not member.reference]
+        entrants = race.run([Entrant(member, "", context.surrogate()) for member in racing])
         # the best first, then those that the model's own operations stop
-        listed = dict.fromkeys((*(each.member for each in entrants), *members(context)))
+        listed = dict.fromkeys((*(each.member for each in entrants), *racing))
         adaptive = [member for member in listed if not member.gradient_free][:ADAPTIVE]
         entrants += race.run(
             [Entrant(member, name, twin) for name, twin in race.twins().items() for member in adaptive]
         )
         if not entrants and not race.is_over:
             raise DataError(
-                f"none of the {len(members(context))} attacks of the ensemble can attack a "
+                f"none of the {len(racing)} attacks of the ensemble can attack a "
                 f"{type(context.model).__name__}; attack a surrogate that gives gradients, for instance gcn"
             )
+        references = [Entrant(member, "", context.surrogate()) for member in members(context) if member.reference]
+        race.run(references, 1, state=alone)
         for level in range(1, LEVELS):
             entrants = race.run(race.best_of(entrants, level), level)
         if race.best.edit.num_new:
             race.run([each for each in entrants if each.member.resume is not None][:1], LEVELS - 1, resume=True)
             # and once more without gradients, which a defense may hide
-            searches = [each for each in members(context) if each.gradient_free and each.resume is not None]
+            searches = [each for each in racing if each.gradient_free and each.resume is not None]
             race.run([Entrant(each, "", context.surrogate()) for each in searches], LEVELS - 1, resume=True)
         return race.best.edit
 
@@ -147,13 +156,12 @@ class _Race:
 
     def __init__(self, context: AttackContext, generator: torch.Generator) -> None:
         self.context, self.generator = context, generator
-        logits = predict(context.surrogate(), context.graph)[context.targets]
+        whole = predict(context.surrogate(), context.graph)
+        logits = whole[context.targets]
         self.labels = context.aimed_labels(logits)
         # how likely the attacker holds every class of every target to be the true one, [t, c]
         certain = context.labels == "true" or not isinstance(context.threat, Injection)
-        self.belief = (
-            one_hot(self.labels, logits.shape[1]).float() if certain else torch.softmax(logits, dim=1).nan_to_num()
-        )
+        self.belief = one_hot(self.labels, logits.shape[1]).double() if certain else beliefs(whole, context.view)
         self.found: list[Judged] = []
 
     @property
@@ -176,13 +184,16 @@ class _Race:
             self._report(Trial("relaxations", error=_reason(error)))
             return {}
 
-    def run(self, entrants: Sequence[Entrant], level: int = 0, *, resume: bool = False) -> list[Entrant]:
+    def run(
+        self, entrants: Sequence[Entrant], level: int = 0, *, resume: bool = False, state: Tensor | None = None
+    ) -> list[Entrant]:
         """Run all entrants at one level and return those that found a legal edit, the best first.
 
         Args:
             entrants: Who runs.
             level: Level of effort.
             resume: Whether they continue from the best edit so far instead of starting anew.
+            state: State of the generator that each of them gets; drawn anew for each if not given.
         """
         results: list[Judged] = []
         for entrant in entrants:
@@ -191,10 +202,14 @@ class _Race:
             name = entrant.member.name + (f" through {entrant.relaxation}" if entrant.relaxation else "")
             name += " continued" if resume else ""
             start = time.process_time()
-            seed = int(torch.randint(2**62, (1,), generator=self.generator))
+            own = torch.Generator()
+            if state is None:
+                own.manual_seed(int(torch.randint(2**62, (1,), generator=self.generator)))
+            else:
+                own.set_state(state)
             with count_passes() as passes:
                 try:
-                    edit = self._attempt(entrant, level, seed, resume=resume)
+                    edit = self._attempt(entrant, level, own, resume=resume)
                 except Exception as error:
                     # a relaxation may fail in any way; what is wrong with the model itself or with us should be seen
                     if not entrant.relaxation and not isinstance(error, GRBError | RuntimeError):
@@ -218,7 +233,7 @@ class _Race:
         ordered = sorted(results, key=lambda each: each.order)
         return [each.entrant for each in ordered if each.entrant is not None]
 
-    def _attempt(self, entrant: Entrant, level: int, seed: int, *, resume: bool) -> GraphEdit:
+    def _attempt(self, entrant: Entrant, level: int, generator: torch.Generator, *, resume: bool) -> GraphEdit:
         # a simplified twin may predict other labels than the model: all entrants aim at the same
         quiet = replace(
             self.context,
@@ -229,7 +244,7 @@ class _Race:
         )
         member, best = entrant.member, self.best.edit
         attack = member.resume(best) if resume and member.resume is not None else member.build(level)
-        return project(self.context, attack(quiet, generator=torch.Generator().manual_seed(seed)))
+        return project(self.context, attack(quiet, generator=generator))
 
     @staticmethod
     def _survivors(count: int, level: int) -> int:

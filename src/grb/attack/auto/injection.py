@@ -47,5 +47,6 @@ MEMBERS = (
     _composed("classes-mean", edges="low-degree-classes", start="mean"),
     _composed("tdgia-smooth", edges="tdgia", start="everywhere", loss="smooth", optimiser="sine", step_size=0.1),
     Member("pgd", _pgd),
+    Member("composed-injection", lambda level: ComposedInjection(), reference=True),
     Member("random-search", _random_search, gradient_free=True, resume=lambda edit: ContinuedSearch(edit=edit)),
 )

@@ -19,10 +19,13 @@ class Member:
         name: Name in the record, for instance ``"pgd-classes"``.
         build: Function from a level of effort to the attack: 0 a cheap probe, 1 the usual effort, 2 as deep as it pays.
         gradient_free: Whether the attack asks for outputs alone.
+        reference: An attack of the package with its own settings and the draws that it makes alone with the same seed; it runs
+            whatever becomes of the others, so that the race never leaves more than it does.
         resume: Function from an edit to an attack that continues from it, which ends the race; None if it cannot.
     """
 
     name: str
     build: Callable[[int], Attack] = field(repr=False)
     gradient_free: bool = False
+    reference: bool = False
     resume: Callable[[GraphEdit], Attack] | None = field(default=None, repr=False)
