@@ -30,6 +30,7 @@ modes: [easy, full]
 repeats: 2
 iterations: 2
 training: {epochs: 3}
+memory: false
 """
 # one training and nothing but cheap attacks without a model
 BARE = """
@@ -37,6 +38,7 @@ dataset: synth-tiny
 modes: [full]
 repeats: 1
 training: {epochs: 1}
+memory: false
 """
 
 

@@ -36,6 +36,7 @@ RECIPE = Recipe(
     iterations=3,
     training={"epochs": 20, "hidden_features": [16]},
     threat={"nodes": 2, "edges_per_node": 3},
+    memory=False,
 )
 
 

@@ -149,6 +149,28 @@ def test_gcn_and_mlp_are_in_every_table_once() -> None:
     assert sorted(defenses("GCN", "RobustGCN", "gcn+LN")) == ["gcn", "gcn+ln", "mlp", "r-gcn"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "joins"),
+    [
+        ({}, True),
+        ({"defenses": ["gcn+LN+known"]}, True),
+        ({"memory": False}, False),
+        ({"dataset": "synth-cora-fresh"}, False),  # the targets have no neighbours that a defender knows
+        ({"train_mode": "transductive"}, False),  # every original node is known
+        ({"dataset": "synth-graphs", "scenario": "injection"}, False),
+        ({"scenario": "modification"}, False),  # it stays open to changed edges
+        ({"scenario": "corruption", "attacks": ["noedges"], "white_box": []}, False),
+    ],
+)
+def test_memory_has_a_row_where_a_defender_knows_neighbours_of_the_targets(
+    changes: dict[str, Any], joins: bool
+) -> None:
+    shown = {"attacks": ["rnd-edges"], "white_box": []} if changes.get("scenario") == "modification" else {}
+    study = plan_study(recipe(**{"memory": True, **shown, **changes}))
+    listed = [place.defense for place in planned(study) if place.attack == CLEAN]
+    assert listed.count("gcn+ln+known") == int(joins)
+
+
 def test_an_alias_is_the_same_job() -> None:
     assert list(plan_study(recipe(attacks=["random", "FGSM"])).jobs) == list(
         plan_study(recipe(attacks=["rnd", "fgsm"])).jobs
@@ -320,10 +342,10 @@ def test_published_values_are_those_of_the_table() -> None:
 
 @needs_grb_cora
 def test_the_plan_of_table_13() -> None:
-    """12 victims, 10 surrogates; 5 attacks x 10 repeats x 4 modes and one white-box attack on each victim."""
+    """13 victims, 10 surrogates; 5 attacks x 10 repeats x 4 modes and one white-box attack on each victim."""
     study = plan_study(read_recipe("grb-cora"))
     count = {kind: len(of_kind(study, kind)) for kind in ("fit", "attack", "score")}
-    assert count == {"fit": 12 + 10, "attack": 5 * 10 * 4 + 12 * 4, "score": 12 + 12 * (5 * 10 * 4) + 12 * 4}
+    assert count == {"fit": 13 + 10, "attack": 5 * 10 * 4 + 13 * 4, "score": 13 + 13 * (5 * 10 * 4) + 13 * 4}
     table = paper_table("grb-cora")
     named = {(place.attack, place.defense, mode) for place in planned(study) for mode in place.modes}
     assert {key for key in table if key[0] != CLEAN} - named == set()

@@ -115,7 +115,7 @@ def test_a_store_shows_what_the_run_showed(recipe: Recipe, tmp_path_factory: pyt
 
 @pytest.mark.parametrize("sweep", [{}, {"nodes": [2, 4]}])
 def test_a_store_is_shown_without_torch_datasets_or_the_recipe(sweep: dict[str, list[float]], tmp_path: Path) -> None:
-    text = "dataset: synth-tiny\nattacks: [rnd]\nwhite_box: [fgsm]\nmodes: [full]\nrepeats: 1\niterations: 2\n"
+    text = "dataset: synth-tiny\nattacks: [rnd]\nwhite_box: [fgsm]\nmodes: [full]\nrepeats: 1\niterations: 2\nmemory: false\n"
     recipe = parse_recipe(text + "training: {epochs: 1}\n", name="gone").changed(sweep=sweep, victims=3)
     study, store = done(recipe, tmp_path / "store")
     assert shown_elsewhere(store) == as_json(build_board(study, store))
@@ -125,7 +125,7 @@ def test_a_store_is_shown_without_torch_datasets_or_the_recipe(sweep: dict[str, 
 
 
 def test_a_sweep_has_white_box_attacks_and_ranks_at_every_value(tmp_path: Path) -> None:
-    text = "dataset: synth-tiny\nattacks: [rnd]\nwhite_box: [fgsm]\nmodes: [full]\nrepeats: 1\niterations: 2\n"
+    text = "dataset: synth-tiny\nattacks: [rnd]\nwhite_box: [fgsm]\nmodes: [full]\nrepeats: 1\niterations: 2\nmemory: false\n"
     recipe = parse_recipe(text + "training: {epochs: 3}\nsweep: {nodes: [1, 5], edges_per_node: [2]}\n", name="swept")
     study, store = done(recipe, tmp_path / "store")
     made = build_board(study, store)
@@ -293,7 +293,14 @@ SEVERAL = "pipeline.plugins:several_labels"
 
 
 def small(dataset: str, **more: Any) -> Recipe:
-    given: dict[str, Any] = {"modes": ("full",), "repeats": 1, "iterations": 2, "training": {"epochs": 10}, **more}
+    given: dict[str, Any] = {
+        "modes": ("full",),
+        "repeats": 1,
+        "iterations": 2,
+        "training": {"epochs": 10},
+        "memory": False,
+        **more,
+    }
     return Recipe("small", dataset, **{"attacks": (Spec("rnd"),), **given})
 
 

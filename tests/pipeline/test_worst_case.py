@@ -34,6 +34,7 @@ RECIPE = Recipe(
     iterations=2,
     training={"epochs": 2},
     worst_case="standard",
+    memory=False,
 )
 
 

@@ -24,7 +24,7 @@ from grb.pipeline.entry import entry_label
 from grb.pipeline.gate import snapshot
 from grb.pipeline.job import DataRef, Job
 from grb.pipeline.profile_job import corruption_spec
-from grb.pipeline.recipe import BASELINES, CORRUPTION, Recipe
+from grb.pipeline.recipe import BASELINES, CORRUPTION, MEMORY_BASELINE, Recipe
 from grb.pipeline.record import Record
 from grb.pipeline.spec import Spec, jsonable
 from grb.pipeline.submission import card_of, newest_versions
@@ -104,8 +104,22 @@ class Planner:
 
     def defenses(self) -> list[Spec]:
         """Every victim of the recipe once, the baselines among them."""
-        given = [*self.recipe.defenses, *map(Spec, BASELINES)]
+        given = [*self.recipe.defenses, *map(Spec, (*BASELINES, *self._memory()))]
         return list({spec.label: spec for spec in map(self.model, given)}.values())
+
+    def _memory(self) -> tuple[str, ...]:
+        """The model that hears known nodes only, where it says what memory of the training graph is worth.
+
+        Where a defender knows neighbours of the targets and the attacker injects nodes, no injection changes what it says.
+        """
+        recipe, dataset = self.recipe, self.dataset
+        injected = recipe.scenario == "injection" and recipe.objective == "evasion" and recipe.train_mode == "inductive"
+        if not recipe.memory or not injected or dataset.task != "node" or dataset.graph.ptr is not None:
+            return ()
+        remembered = torch.zeros(dataset.num_nodes, dtype=torch.bool)
+        remembered[torch.cat([dataset.index_train, dataset.index_val])] = True
+        ends = remembered[dataset.graph.adj.edges()]
+        return (MEMORY_BASELINE,) if bool((ends[0] != ends[1]).any()) else ()
 
     def model(self, spec: Spec) -> Spec:
         """Under the catalogue's own spelling, so that an alias is the same job; on graphs, models of nodes are pooled."""

@@ -21,6 +21,8 @@ from grb.pipeline.spec import Spec
 SCENARIOS = ("injection", "modification")
 # present in every table: the graph-free floor and the undefended model
 BASELINES = ("gcn", "mlp")
+# and in tables of injections where the defender has seen neighbours of the targets: what memory of them is worth
+MEMORY_BASELINE = "gcn+ln+known"
 _CHOICES = {
     "scenario": (*SCENARIOS, CORRUPTION),
     "objective": OBJECTIVES,
@@ -45,6 +47,8 @@ class Recipe:
         scenario: ``injection``, ``modification`` or ``corruption``, whose attacks are perturbations of the taxonomy.
         title: One human-readable line.
         defenses: Victims; GCN and MLP join if they are missing.
+        memory: Whether a model that hears known nodes only (``gcn+ln+known``) joins boards of injections, where the defender
+            knows neighbours of the targets: no injection changes what it says.
         attacks: Run on each surrogate and scored on every victim (transfer).
         white_box: Attacks that are also run on every victim itself.
         surrogates: Models whose gradients transfer attacks use.
@@ -75,6 +79,7 @@ class Recipe:
     scenario: str = "injection"
     title: str = ""
     defenses: tuple[Spec, ...] = ()
+    memory: bool = True
     attacks: tuple[Spec, ...] = ()
     white_box: tuple[Spec, ...] = ()
     surrogates: tuple[Spec, ...] = (Spec("gcn"),)
@@ -281,6 +286,8 @@ def _fields(given: Mapping[str, Any], where: str) -> dict[str, Any]:
             fields[key] = tuple(str(item) for item in _listed(key, value))
         elif key in _COUNTS and (isinstance(value, bool) or not isinstance(value, int)):
             raise DataError(f"{key} of {where} is {value!r}, but a whole number is needed")
+        elif key == "memory" and not isinstance(value, bool):
+            raise DataError(f"memory of {where} is {value!r}, but true or false is needed")
         elif key in _TEXTS and not isinstance(value, str):
             raise DataError(f"{key} of {where} is {value!r}, but text is needed")
         elif key in _MAPPINGS and not isinstance(value, Mapping):
