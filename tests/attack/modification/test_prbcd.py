@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -196,3 +197,19 @@ def test_a_loss_of_ones_own_is_used(dataset: Dataset, model: nn.Module) -> None:
     clean = predict(model, dataset.graph)[dataset.index_test]
     expected = float(tanh_margin(clean, clean.argmax(1)).mean())
     assert result.steps[0].loss == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("attack", [PRBCD(steps=5, search_space_size=2_000), TopologyPGD(steps=3)])
+def test_refined_flips_never_leave_more_labels_than_the_rounding_before_them(
+    model: nn.Module, dataset: Dataset, attack: PRBCD | TopologyPGD
+) -> None:
+    targets, clean = dataset.index_test, predict(model, dataset.graph).argmax(1)
+
+    def kept(**changes: Any) -> float:
+        found = grb.run_attack(replace(attack, **changes), model, dataset, threat=Modification(edge_ratio=0.05), seed=3)
+        after = predict(model, dataset.graph.apply(found.edit)).argmax(1)
+        return float((after == clean)[targets].float().mean())
+
+    rounded = kept(refinements=0)
+    assert kept() < rounded
+    assert kept(refined_by=()) <= rounded

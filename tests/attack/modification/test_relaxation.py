@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,6 +17,7 @@ from torch import Tensor
 from attack.contexts import random_graph, view_of
 from attack.modification.dense import double_gcn, double_graph, matrix
 from grb.attack import AttackContext
+from grb.attack.modification import relaxation
 from grb.attack.modification.base import SearchState
 from grb.attack.modification.gradient import Victim
 from grb.attack.modification.relaxation import Block, of_numbers, project, project_locally, relaxed
@@ -113,3 +118,33 @@ def test_gradients_of_many_pairs_are_those_of_each(share: float) -> None:
     numbers = state.space.draw(int(share * state.space.count), torch.Generator().manual_seed(0))
     expected = gradient.of(state.space.pairs(numbers)).float()
     torch.testing.assert_close(of_numbers(gradient, state.space, numbers).float(), expected, rtol=1e-4, atol=1e-6)
+
+
+class Judged(NamedTuple):
+    """A stand-in for a victim: how loss and labels kept follow from the number of flips, and which flips it proposes."""
+
+    loss: Callable[[int], float]
+    kept: Callable[[int], float]
+
+    def judge(self, flips: int) -> tuple[float, float]:
+        return self.loss(flips), self.kept(flips)
+
+
+def test_refinements_take_losses_in_turn_and_keep_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set of flips is a number here: exchanges by the first loss lead nowhere, those by the second improve it by one."""
+    stuck = Judged(loss=lambda flips: 0.0, kept=lambda flips: 10 - flips)
+    useful = Judged(loss=lambda flips: float(flips), kept=lambda flips: 10 - flips)
+    shares: dict[str, list[float]] = {"stuck": [], "useful": []}
+
+    def exchanged(victim: Any, state: Any, share: float, *_: object) -> Any:
+        shares["stuck" if victim is stuck else "useful"].append(share)
+        return SimpleNamespace(adj=state.adj - 1 if victim is stuck else state.adj + 1)
+
+    reports: list[tuple[float, float]] = []
+    monkeypatch.setattr(relaxation, "_exchanged", exchanged)
+    context: Any = SimpleNamespace(report=lambda loss, kept: reports.append((loss, kept)))
+    victims: Any = (stuck, useful)
+    start: Any = SimpleNamespace(adj=0)
+    assert relaxation.refined(context, victims, start, 6, torch.Generator()).adj == 3  # type: ignore[comparison-overlap]
+    assert shares == {"stuck": [0.5, 0.25, 0.125], "useful": [0.5, 0.5, 0.5]}
+    assert [kept for _, kept in reports] == [10, 9, 9, 8, 8, 7]

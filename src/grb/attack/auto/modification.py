@@ -46,7 +46,13 @@ def _fga_margin(level: int) -> FGA:
 
 
 def _pr_bcd(level: int) -> PRBCD:
-    return PRBCD(steps=(10, 20, 60)[level], search_space_size=200_000, refinements=(4, 16, 32)[level])
+    return PRBCD(
+        steps=(10, 20, 60)[level],
+        search_space_size=200_000,
+        loss=masked_cross_entropy,
+        refinements=(4, 16, 32)[level],
+        refined_by=(),
+    )
 
 
 def _collapse(level: int) -> LowRankCollapse:

@@ -125,7 +125,7 @@ class TopologyPGD(Relaxation, Limits):
         step_size: Size of one step, relative to the budget.
         steps: Number of steps.
 
-    Differs from the paper, whose kind :meth:`paper` gives: fewer steps, the masked cross-entropy, and refined flips.
+    Differs from the paper, whose kind :meth:`paper` gives: fewer steps, and refined flips.
 
     References:
         Xu et al., *Topology Attack and Defense for Graph Neural Networks: An Optimization Perspective*, IJCAI 2019.
@@ -133,7 +133,7 @@ class TopologyPGD(Relaxation, Limits):
 
     step_size: float = 0.1
     steps: int = 20
-    version = 2
+    version = 3
     constants: ClassVar[Mapping[str, Any]] = {**Relaxation.constants, "steps": 200}
 
     def __post_init__(self) -> None:

@@ -64,9 +64,9 @@ class PRBCD(Relaxation, BlockSteps, _Blocks):
     Args:
         steps: Number of steps.
 
-    Differs from the paper, whose constants :meth:`paper` gives: the loss is the masked cross-entropy, steps are ten times as
-    large, and the rounded flips are refined. With the paper's constants it leaves more than greedy gradients (FGA) do
-    (``benchmarks/relaxed_edges.py``).
+    Differs from the paper, whose constants :meth:`paper` gives: steps are ten times as large, and the rounded flips are refined
+    by the masked cross-entropy and the tanh-margin in turn. With the paper's constants it leaves more than greedy gradients
+    (FGA) do (``benchmarks/relaxed_edges.py``).
 
     References:
         Geisler et al., *Robustness of Graph Neural Networks at Scale*, NeurIPS 2021.
@@ -75,7 +75,7 @@ class PRBCD(Relaxation, BlockSteps, _Blocks):
     """
 
     lr_factor: float = 1000.0
-    version = 2
+    version = 3
     constants: ClassVar[Mapping[str, Any]] = {**Relaxation.constants, "lr_factor": 100.0}
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from grb.attack.base import AttackContext
-from grb.attack.losses import Loss, masked_cross_entropy
+from grb.attack.losses import Loss, masked_cross_entropy, tanh_margin
 from grb.attack.modification.base import SearchState, finished
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.attack.modification.pairs import PairSpace, contains, positions_of, without
@@ -138,18 +138,20 @@ class Relaxation:
         refinements: Exchanges of whole flips by gradients after the rounding (:func:`refined`); 0 for none, as in the papers.
         pool: Absent pairs whose gradients every exchange looks at.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if None.
+        refined_by: Losses that the exchanges raise in turn; the loss of the search alone if empty.
     """
 
     max_final_samples: int = 20
     refinements: int = 16
     pool: int = POOL
-    loss: Loss | None = masked_cross_entropy
-    constants: ClassVar[Mapping[str, Any]] = {"refinements": 0, "loss": None}
+    loss: Loss | None = None
+    refined_by: Sequence[Loss] = (masked_cross_entropy, tanh_margin)
+    constants: ClassVar[Mapping[str, Any]] = {"refinements": 0}
     """Those of the paper."""
 
     @classmethod
     def paper(cls: type[_Relaxation], **changes: Any) -> _Relaxation:
-        """The attack with the constants of its paper: the tanh-margin, and no refinement."""
+        """The attack with the constants of its paper: no refinement among them."""
         return cls(**{**cls.constants, **changes})
 
     def searched(
@@ -164,7 +166,8 @@ class Relaxation:
     ) -> GraphEdit:
         """The edit that a :class:`Search` with these settings finds."""
         victim = victim_of(context, self.loss)
-        rounding = self.max_final_samples, generator, self.refinements, self.pool
+        refining = tuple(victim_of(context, loss) for loss in self.refined_by) or (victim,)
+        rounding = self.max_final_samples, generator, self.refinements, self.pool, refining
         return Search(context, victim, state, size, steps, resample, rate, *rounding)()
 
 
@@ -221,6 +224,7 @@ class Search:
         generator: The only source of randomness.
         refinements: Exchanges of whole flips after that, see :func:`refined`.
         pool: Absent pairs that each of these looks at.
+        refining: The model with the losses that these raise in turn; with the loss of the search if empty.
     """
 
     context: AttackContext
@@ -234,6 +238,7 @@ class Search:
     generator: torch.Generator
     refinements: int = 0
     pool: int = POOL
+    refining: tuple[Victim, ...] = ()
 
     def __call__(self) -> GraphEdit:
         """Run the search and round its weights to an edit."""
@@ -253,11 +258,10 @@ class Search:
         if best.block is not None:
             self._sample(best.block, best)
         if self.refinements:
+            victims = self.refining or (self.victim,)
+            found = best.state or self.state
             return finished(
-                self.context,
-                refined(
-                    self.context, self.victim, best.state or self.state, self.refinements, self.generator, self.pool
-                ),
+                self.context, refined(self.context, victims, found, self.refinements, self.generator, self.pool)
             )
         return finished(self.context, best.state or self.state)
 
@@ -344,7 +348,7 @@ class Search:
 
 def refined(
     context: AttackContext,
-    victim: Victim,
+    victims: Sequence[Victim],
     state: SearchState,
     rounds: int,
     generator: torch.Generator,
@@ -354,26 +358,30 @@ def refined(
 
     In every round the gradient at the rounded graph says what each flip is worth; those of least worth are taken back, and
     the budget is spent on the pairs with the largest gradient. The set only gets better: a round in vain is undone, and the
-    next one exchanges fewer.
+    next one with that loss exchanges fewer. Losses take turns, because a set that no exchange by one of them improves is often
+    improved by another: none of them is the number of labels lost.
 
     Args:
         context: For reports.
-        victim: The model under attack.
+        victims: The model under attack, once with each loss.
         state: The flips so far.
         rounds: How many.
         generator: The only source of randomness.
         pool: Absent pairs that a round looks at; fewer where gradients have no closed form.
     """
-    loss, kept = victim.judge(state.adj)
-    share = REFINED
-    for _ in range(rounds):
-        tried = _exchanged(victim, state, share, generator, pool)
-        new_loss, new_kept = victim.judge(tried.adj)
+    judged: dict[int, tuple[float, float]] = {}  # loss and labels kept of the current set, by the number of the loss
+    shares = [REFINED] * len(victims)
+    for number in range(rounds):
+        turn = number % len(victims)
+        victim = victims[turn]
+        tried = _exchanged(victim, state, shares[turn], generator, pool)
+        (loss, kept), (new_loss, new_kept) = judged.get(turn) or victim.judge(state.adj), victim.judge(tried.adj)
         if (new_kept, -new_loss) < (kept, -loss):
-            state, loss, kept = tried, new_loss, new_kept
+            state, judged = tried, {turn: (new_loss, new_kept)}
         else:
-            share = max(share / 2, 1e-9)
-        context.report(loss, kept)
+            shares[turn] = max(shares[turn] / 2, 1e-9)
+            judged[turn] = loss, kept
+        context.report(*judged[turn])
     return state
 
 
