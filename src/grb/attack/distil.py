@@ -100,7 +100,7 @@ class EdgeDistil(_Distillation, EdgeLimits):
 
     attack_name: str = "pr-bcd"
     random_attack: ClassVar[str] = "rnd-edges"
-    version = 2  # PR-BCD, which attacks the surrogate, has another version
+    version = 3  # PR-BCD, which attacks the surrogate, has another version
 
 
 def _learnt(
