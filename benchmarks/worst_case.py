@@ -115,6 +115,8 @@ def run(results: Results, dataset: grb.Dataset, victim: str, seed: int, attacks:
         return
     model, edit = trained(dataset, victim, seed), None
     for name in missing:
+        if results.has(victim=victim, seed=seed, attack=name):
+            continue  # the race has run it
         cell: dict[str, Any] = {"victim": victim, "seed": seed, "attack": name, "training": TRAINING.get(victim, {})}
         if name == "clean":
             results.add(**cell, left=score(model, dataset))
