@@ -14,7 +14,7 @@ from grb.leaderboard.citing import citations, cite_board
 from grb.leaderboard.curves import budget_curves, cost_points, query_curves
 from grb.leaderboard.details import NAME as DETAILS
 from grb.leaderboard.details import AttackedNeighbourhood, DegreeBands, details_of
-from grb.leaderboard.headline import answers
+from grb.leaderboard.headline import answers, baseline, limits_in_words
 from grb.leaderboard.text import MESSAGE_LENGTH, distinct, rounded, safe_link, sanitize, sanitize_nested
 from grb.leaderboard.vouching import Vouching, claims_by_cell, measured_by, place_of
 
@@ -80,6 +80,7 @@ def page_data(board: Board, boards: Sequence[Board] = ()) -> dict[str, Any]:
         "dataset": sanitize(board.dataset),
         "scenario": sanitize(board.scenario),
         "metric": sanitize(board.metric),
+        "rankBy": board.rank_by,
         "recipe": sanitize(meta.get("recipe") or meta.get("title") or "study"),
         "synthetic": bool(meta.get("synthetic")),
         "meta": sanitize_nested(
@@ -111,6 +112,7 @@ def page_data(board: Board, boards: Sequence[Board] = ()) -> dict[str, Any]:
             {name: sanitize(text, MESSAGE_LENGTH) for name, text in answers(board, difficulty).to_dict().items()}
             for difficulty in board.difficulties
         ],
+        "baseline": [places["defense"].get(baseline(board, difficulty) or "", -1) for difficulty in board.difficulties],
         "summaries": list(summaries.values()),
         "lead": [place for place, name in enumerate(summaries) if table.leads(name, board)],
         "points": {
@@ -213,7 +215,7 @@ def _cell(
         [rounded(value, 5) for value in cell.values],
         [sanitize(_key(metadata.get("score", "")), KEY) for metadata in cell.metadata],
         [pools["victims"].place(_part(metadata, VICTIM)) for metadata in cell.metadata],
-        [pools["edits"].place(_part(metadata, ATTACK)) for metadata in cell.metadata],
+        [pools["edits"].place(_edit(metadata)) for metadata in cell.metadata],
         [
             pools["extras"].place({key: metadata[key] for key in metadata if key not in known})
             for metadata in cell.metadata
@@ -232,6 +234,16 @@ def _cell_claim(claim: Claim | None) -> list[Any] | None:
 
 def _part(metadata: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: metadata[name] for name in names if metadata.get(name) not in (None, "", [])}
+
+
+def _edit(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of an attack, its limits in words."""
+    values, threat = _part(metadata, ATTACK), metadata.get("threat")
+    return (
+        {**values, "threat": limits_in_words(sanitize_nested(threat))}
+        if isinstance(threat, Mapping) and threat
+        else values
+    )
 
 
 def _value(value: Estimate) -> list[Any]:
