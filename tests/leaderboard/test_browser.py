@@ -323,9 +323,35 @@ def test_attacks_are_listed_with_their_strength_and_cost(open_page, address):
     first = "#attacks thead th[aria-sort='descending']"
     assert "weighted" in page.inner_text(first)
     numbers = page.eval_on_selector_all(
-        "#attacks tbody td:nth-child(2)[data-number]", "all => all.map(each => +each.dataset.number)"
+        "#attacks tbody td:nth-child(3)[data-number]", "all => all.map(each => +each.dataset.number)"
     )
     assert numbers == sorted(numbers, reverse=True)
+
+
+def test_every_number_of_the_attacks_is_that_of_the_json_export(open_page, address, boards):
+    board = json.loads(export.to_json(boards))["boards"][0]
+    page = open_page(address, first_sight=True)
+    page.click("#tab-attacks")
+    table = page.eval_on_selector_all(
+        "#attacks tr", "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    rows = {row[0]: dict(zip(table[0], row, strict=True)) for row in table[1:]}
+    left: dict[str, list[float]] = {}
+    for cell in board["cells"]:
+        if cell["difficulty"] == "full":
+            name = cell["attack"] + (" (white-box)" if cell["knowledge"] == "white-box" else "")
+            left.setdefault(name, []).append(cell["score"]["mean"])
+    left["none (clean graph)"] = left.pop("none")
+    assert rows.keys() == left.keys()
+    for name, values in left.items():
+        assert rows[name]["accuracy left"] == f"{100 * sum(values) / len(values):.1f}"
+        own = board["by_attack"]["full"].get(name.removesuffix(" (clean graph)"), {})
+        for label, key in (("weighted accuracy", "weighted"), ("3-max accuracy", "three_max")):
+            shown = rows[name][label].split()[0]
+            assert shown == (f"{100 * own[key]['mean']:.1f}" if key in own else "\u2013")
+    strengths = [float(row[1]) for row in table[1:-1]]
+    assert strengths == sorted(strengths), "the strongest first, the clean graph last"
+    assert "Limits of every attack: 9 nodes, 5 edges each" in page.inner_text("#panel-attacks")
 
 
 def test_tabs_move_with_arrow_keys_and_the_taxonomy_sorts(open_page, address):
