@@ -50,6 +50,23 @@ def test_a_leader_that_sees_no_edges_is_called_so_and_the_best_that_does_is_name
     assert alone.startswith("mlp keeps 64.0 %")
 
 
+def test_a_leader_that_hears_known_nodes_only_is_called_so():
+    scores = {
+        "gcn+ln+known": (0.8, (0.8,), 0.8),
+        "mlp": (0.64, (0.64,), 0.64),
+        "gcn+ln": (0.85, (0.7,), 0.3),
+        "gcn": (0.85, (0.4,), 0.1),
+    }
+    found = answers(board(scores, battery=True), "full").winner
+    assert found.startswith(
+        "gcn+ln+known, which hears known nodes only, leads on grb-cora with 80.0 %; gcn+ln, the best "
+    )
+    assert (
+        "the best that hears new ones too, keeps 70.0 %" in found
+        and "30.0 % in the worst case; undefended gcn" in found
+    )
+
+
 def test_white_box_attacks_are_told_where_no_worst_case_was_measured():
     made = made_board(("gcn+ln", "gcn"), ("fgsm",))
     own = made.by_defense["full"]

@@ -14,6 +14,8 @@ from grb.leaderboard.text import sanitize
 BASELINES = ("gcn", "gat", "mlp")
 # models that see no edge: what they keep, anybody keeps who does without the graph
 WITHOUT_EDGES = ("mlp", "mlp+ln", "mlp-pool")
+# and models that hear nodes of the training graph only
+MEMORY = "+known"
 # other defenses that a sentence names before it counts
 FEW = 3
 # what may be named beside the transferred attacks, the worst first
@@ -75,17 +77,24 @@ def _winner(board: Board, difficulty: str, order: list[str]) -> str:
         return f"No defense on {_name(board.dataset)} is ranked yet."
     leader = order[0]
     where = f" on {_name(board.dataset)}{'' if board.metric == 'accuracy' else f' ({sanitize(board.metric)})'}"
-    blind = leader in WITHOUT_EDGES
-    graph = next((name for name in order if name not in WITHOUT_EDGES), None) if blind else None
-    if graph is not None:
+    deaf = _deaf(leader)
+    graph = next((name for name in order if _deaf(name) is None), None) if deaf else None
+    if deaf is not None and graph is not None:
         own = board.by_defense[difficulty]
-        first = f"{_name(leader)}, which sees no edges, leads{where} with {_percent(own[leader][board.rank_by])}"
-        kept = f"{first}; {_name(graph)}, the best that sees them, keeps {_kept(board, difficulty, graph)}"
+        first = f"{_name(leader)}, which {deaf[0]}, leads{where} with {_percent(own[leader][board.rank_by])}"
+        kept = f"{first}; {_name(graph)}, the best that {deaf[1]}, keeps {_kept(board, difficulty, graph)}"
         return f"{kept}{_compared(board, difficulty, graph)}."
     kept = _kept(board, difficulty, leader)
     if not kept:
         return f"No attack on {_name(leader)}{where} was measured yet."
     return f"{_name(leader)} keeps {kept}{where}{_compared(board, difficulty, leader)}."
+
+
+def _deaf(name: str) -> tuple[str, str] | None:
+    """Why injected nodes do not reach a model, and what all other models do."""
+    if name in WITHOUT_EDGES:
+        return "sees no edges", "sees them"
+    return ("hears known nodes only", "hears new ones too") if name.endswith(MEMORY) else None
 
 
 def _kept(board: Board, difficulty: str, defense: str) -> str:
@@ -126,7 +135,7 @@ def _kinds(board: Board, difficulty: str) -> str:
 def baseline(board: Board, difficulty: str) -> str | None:
     """The undefended model that the headline compares the leader with; None if a board has none."""
     order = _ranked(board, difficulty)
-    edges = [name for name in order if name not in WITHOUT_EDGES]
+    edges = [name for name in order if _deaf(name) is None]
     return _baseline(board, difficulty, (edges or order)[0]) if order else None
 
 
