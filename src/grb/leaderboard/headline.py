@@ -21,6 +21,8 @@ FEW = 3
 # what may be named beside the transferred attacks, the worst first
 LOWEST = {"worst_case": "in the worst case", "white_box": "under white-box attacks"}
 LONGEST = 40
+# limits that are told first
+FIRST = ("nodes", "edges_per_node", "edges", "edge_ratio", "per_target", "feature_nodes", "feature_range")
 # limits of a threat model in words
 LIMITS = {
     "nodes": "{} nodes",
@@ -94,7 +96,7 @@ def _deaf(name: str) -> tuple[str, str] | None:
     """Why injected nodes do not reach a model, and what all other models do."""
     if name in WITHOUT_EDGES:
         return "sees no edges", "sees them"
-    return ("hears known nodes only", "hears new ones too") if name.endswith(MEMORY) else None
+    return ("ignores new nodes", "does not") if name.endswith(MEMORY) else None
 
 
 def _kept(board: Board, difficulty: str, defense: str) -> str:
@@ -276,7 +278,9 @@ def limits_in_words(threat: Mapping[str, Any]) -> str:
     '5 % of the edges, queries 100'
     """
     found = []
-    for name, value in threat.items():
+    names = [*(name for name in FIRST if name in threat), *(name for name in threat if name not in FIRST)]
+    for name in names:
+        value = threat[name]
         if name == "kind" or value is None:
             continue
         if name == "feature_range" and isinstance(value, list | tuple) and len(value) == 2:

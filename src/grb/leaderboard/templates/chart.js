@@ -128,13 +128,15 @@ const charts = (() => {
     const taken = places.map(([a, b]) => [a - 6, b - 6, a + 6, b + 6]);
     const body = points.map((point, number) => {
       const [a, b] = places[number];
-      const label = cut(point.name, 22);
+      const label = cut(point.name.replace(/ \(white-box\)$/, ""), 22); // colour and shape say that
       // a name stands beside its mark, or as near as no other name or mark is
       const boxes = [0, 1, 2, 3, 4].flatMap((far) => [-14 * far, 14 * far].flatMap((up) => [[9, up], [-9 - 7.3 * label.length, up]]))
         .map(([right, up]) => [a + right, b + up - 7, a + right + 7.3 * label.length, b + up + 6]).filter(([from, , to]) => from > 40 && to < wide);
       const box = boxes.find((one) => !taken.some((other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3])) || boxes[0] || [a + 9, b, 0, 0];
       taken.push(box);
-      return svg("g", {}, svg("title", {}, point.name + ": leaves " + percent(point.at[1]) + " for " + brief(point.at[0]) + " CPU s"),
+      const middle = box[1] + 7;
+      const far = Math.abs(middle - b) > 16 ? path("grid", "M" + at(a) + "," + at(b) + "L" + at(box[0] > a ? box[0] - 2 : box[2]) + "," + at(middle)) : null;
+      return svg("g", {}, far, svg("title", {}, point.name + ": leaves " + percent(point.at[1]) + " for " + brief(point.at[0]) + " CPU s"),
         shape(point.white ? "circle" : "diamond", "mark " + (point.white ? "white_box" : "weighted"), a, b), text(box[0], box[1] + 11, "start", label));
     });
     const label = "Accuracy that attacks leave over their CPU seconds: " + points.map((point) => point.name + " " + percent(point.at[1])).join(", ");
