@@ -378,3 +378,57 @@ def test_a_printed_page_has_table_headline_and_charts(open_page, cora):
 
 def test_the_code_of_the_charts_stays_small():
     assert len(asset("chart.js").splitlines()) <= 300
+
+
+# what can be focused and seen; of a group of tabs, of radios and of the grid the tab key reaches one, arrows the others
+OPERABLE = """() => [...document.querySelectorAll("a[href], button, select, input, summary, [tabindex='0']")]
+  .filter((each) => each.checkVisibility() && each.tabIndex >= 0 && !each.closest("dialog"))
+  .filter((each) => each.type !== "radio" || each.checked)
+  .map((each, place) => { each.dataset.mark = String(place); return each.dataset.mark; })"""
+
+
+@pytest.mark.parametrize("tab", ["board", "attacks", "taxonomy", "about"])
+def test_the_tab_key_reaches_everything_that_can_be_operated(open_page, cora, tab):
+    page = open_page(f"{cora}#tab={tab}", first_sight=True)
+    for summary in page.locator("#filters > summary").all():
+        if summary.is_visible():
+            summary.focus()
+            page.keyboard.press("Enter")
+    page.evaluate("document.body.focus(); document.activeElement.blur && document.activeElement.blur()")
+    wanted = page.evaluate(OPERABLE)
+    assert len(wanted) >= 2  # the theme and the tabs
+    reached = []
+    for _ in range(len(wanted) + 5):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.dataset.mark"))
+    assert set(wanted) <= set(reached)
+    order = [mark for mark in dict.fromkeys(reached) if mark in wanted]
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.dataset.mark") in order, "and back"
+
+
+def test_choices_are_made_by_keys_alone(open_page, cora):
+    page = open_page(cora, first_sight=True)
+    page.locator("input[name=mode]:checked").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#board-title").endswith("hard")
+    page.locator("#all").focus()
+    page.keyboard.press("Space")
+    assert page.locator("#board td.heat").count() > 0
+    page.locator("#filters > summary").focus()
+    page.keyboard.press("Enter")
+    for _ in range(4):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "metric"
+    page.keyboard.press("ArrowDown")
+    assert "metric=drop" in page.url
+    page.keyboard.press("Tab")
+    page.keyboard.type("gcn")
+    assert 0 < page.locator("#board tbody tr:not([hidden])").count() < 12
+    page.locator("#board [tabindex='0']").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.locator("#record").evaluate("dialog => dialog.open")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.closest('#board') !== null"), "focus is back in the table"

@@ -126,7 +126,7 @@ def draw_models(data: list[Sweep], *, title: str | None = None) -> Figure:
 
 
 def draw_attacks(data: list[Sweep], *, title: str | None = None) -> Figure:
-    """One panel per limit, one line per attack: accuracy that it leaves, mean over defenses; dotted the worst case (Figure 9)."""
+    """One panel per limit, one line per attack: accuracy left, mean over defenses, and dotted the worst case (Figure 9)."""
     return _draw(data, "attacks", "accuracy (%), mean over models", title or "Effect of the limits on attacks")
 
 
