@@ -108,6 +108,7 @@ def page_data(board: Board, boards: Sequence[Board] = ()) -> dict[str, Any]:
         "flags": [_flag(flag, board) for flag in board.flags[:200]],
         "cells": cells,
         **{name: pool.items for name, pool in pools.items()},
+        "edits": [_worded(edit) for edit in pools["edits"].items],
         "answers": [
             {name: sanitize(text, MESSAGE_LENGTH) for name, text in answers(board, difficulty).to_dict().items()}
             for difficulty in board.difficulties
@@ -215,7 +216,7 @@ def _cell(
         [rounded(value, 5) for value in cell.values],
         [sanitize(_key(metadata.get("score", "")), KEY) for metadata in cell.metadata],
         [pools["victims"].place(_part(metadata, VICTIM)) for metadata in cell.metadata],
-        [pools["edits"].place(_edit(metadata)) for metadata in cell.metadata],
+        [pools["edits"].place(_part(metadata, ATTACK)) for metadata in cell.metadata],
         [
             pools["extras"].place({key: metadata[key] for key in metadata if key not in known})
             for metadata in cell.metadata
@@ -236,14 +237,10 @@ def _part(metadata: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: metadata[name] for name in names if metadata.get(name) not in (None, "", [])}
 
 
-def _edit(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _worded(edit: dict[str, Any]) -> dict[str, Any]:
     """What is known of an attack, its limits in words."""
-    values, threat = _part(metadata, ATTACK), metadata.get("threat")
-    return (
-        {**values, "threat": limits_in_words(sanitize_nested(threat))}
-        if isinstance(threat, Mapping) and threat
-        else values
-    )
+    threat = edit.get("threat")
+    return {**edit, "threat": limits_in_words(threat)} if isinstance(threat, Mapping) else edit
 
 
 def _value(value: Estimate) -> list[Any]:
