@@ -82,6 +82,23 @@ def test_docstrings_become_markdown() -> None:
     assert "math::" not in text and "After." in text and "```python\n>>> 1 + 1\n2\n```" in text
 
 
+def test_formulas_of_pages_become_mathml_and_code_keeps_its_dollars() -> None:
+    text = docstrings.pages_formulas("A $x_1$, `$HOME`, 5 $ or 6 $.\n\n$$ y = x^2 $$\n\n```sh\necho $A $B\n```\n")
+    assert text.count("<math") == 2 and 'display="block"' in text and "overflow" in text
+    assert "`$HOME`, 5 $ or 6 $." in text and "echo $A $B" in text
+
+
+def test_every_formula_of_a_page_can_be_drawn() -> None:
+    found = 0
+    for file in (ROOT / "docs").rglob("*.md"):
+        text = docstrings.pages_formulas(file.read_text(encoding="utf-8"))
+        assert "<merror" not in text
+        left = "".join(docstrings.CODE.split(text)[::2])
+        assert not re.search(r"\$[^$]*\\[a-z]+", left), f"{file.name} has a formula that stays LaTeX"
+        found += text.count("<math")
+    assert found >= 15
+
+
 def test_every_formula_of_the_library_can_be_drawn() -> None:
     count = 0
     for file in (SOURCE / "grb").rglob("*.py"):

@@ -15,6 +15,10 @@ from latex2mathml.converter import convert
 
 FORMULA = re.compile(r"^( *)\.\. math::([^\n]*)\n((?:[ ]*\n|\1 +\S[^\n]*(?:\n|\Z))*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
+# of pages: between dollars that touch the formula
+SHOWN = re.compile(r"^\$\$(.+?)\$\$$", re.MULTILINE | re.DOTALL)
+WITHIN = re.compile(r"(?<![\w$\\])\$(?![\s$])([^$`]+?)(?<![\s\\])\$(?![\w$])")
+CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(~?)([\w.]+)`")
 DOCTEST = re.compile(r"^( *)>>> [^\n]*(?:\n\1\S[^\n]*)*", re.MULTILINE)
 # letters that Markdown would take for markup inside of a formula
@@ -27,11 +31,31 @@ def readable(text: str) -> str:
     >>> readable("See :class:`~grb.graph.Graph` and :meth:`plain`.")
     'See <autoref identifier="grb.graph.Graph" optional><code>Graph</code></autoref> and `plain`.'
     """
-    text = FORMULA.sub(lambda found: f"\n{found[1]}{mathml(found[2] + found[3], 'block')}\n\n", text)
+    text = FORMULA.sub(lambda found: f"\n{found[1]}{displayed(found[2] + found[3])}\n\n", text)
     # a span, because Markdown takes a line that begins with <math> for a paragraph of its own
     text = INLINE.sub(lambda found: f"<span>{mathml(found[1])}</span>", text)
     text = DOCTEST.sub(_fenced, text)
     return ROLE.sub(_link, text)
+
+
+def displayed(formula: str) -> str:
+    """A formula on a line of its own, which scrolls by itself where it is wider than the page."""
+    return f'<div style="overflow: auto hidden" tabindex="0">{mathml(formula, "block")}</div>'
+
+
+def pages_formulas(text: str) -> str:
+    r"""A page with its formulas, ``$x^2$`` and ``$$ x^2 $$``, as MathML; code keeps its dollars.
+
+    >>> pages_formulas("`$HOME` is 5 $ and $a_1$")[:32], "msub" in pages_formulas("`$HOME` is 5 $ and $a_1$")
+    ('`$HOME` is 5 $ and <span><math x', True)
+    """
+    parts = CODE.split(text)  # every second one is code
+    return "".join(part if place % 2 else _formulas(part) for place, part in enumerate(parts))
+
+
+def _formulas(text: str) -> str:
+    text = SHOWN.sub(lambda found: displayed(found[1]), text)
+    return WITHIN.sub(lambda found: f"<span>{mathml(found[1])}</span>", text)
 
 
 def mathml(formula: str, display: str = "inline") -> str:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import api_pages  # noqa: E402
 import cli_pages  # noqa: E402
+import docstrings  # noqa: E402
 import notebooks  # noqa: E402
 
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -47,6 +48,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(home), found[1]))
         return f"]({posixpath.relpath(_place(target), posixpath.dirname(here) or '.')}{found[2] or ''})"
 
+    markdown = docstrings.pages_formulas(markdown)
     parts = FENCED.split(markdown)  # every second one is code, in which brackets are no links
     return "".join(part if place % 2 else LINK.sub(moved, part) for place, part in enumerate(parts))
 

@@ -64,8 +64,8 @@ def test_the_board_shows_numbers_error_bars_ranks_and_the_papers_values(open_pag
 
 
 ANSWERS = {
-    "measured": "How many of 100 test nodes a model classifies right",
-    "margin": "It leads gcn by",
+    "measured": "the share of test nodes that a model classifies right",
+    "margin": "gcn+ln leads gcn by",
     "certainty": "First place is",
     "attacker": "The attacker may, after the training, add up to 9 nodes",
     "joining": "grb submit FILE --store STORE",
@@ -77,8 +77,9 @@ def test_five_answers_and_a_chart_are_seen_without_a_click(open_page, address, b
     page = open_page(address, first_sight=True, viewport=dict(zip(("width", "height"), size)))
     leader = boards[0].by_defense["full"]["gcn+ln"]["weighted"].mean
     gcn = boards[0].by_defense["full"]["gcn"]["white_box"].mean
-    assert page.inner_text("#headline").startswith(f"gcn+ln keeps {100 * leader:.1f} % under transferred attacks")
-    assert page.inner_text("#headline").endswith(f"to {100 * gcn:.1f} %.")
+    headline = page.inner_text("#headline")
+    assert headline.startswith(f"gcn+ln keeps {100 * leader:.1f} % under transferred attacks")
+    assert headline.endswith(f"to {100 * gcn:.1f} %.")
     for about, text in ANSWERS.items():
         assert text in page.inner_text(f"#answers [data-about={about}]")
     for part in ("#headline", "#chart svg"):
@@ -239,7 +240,7 @@ def test_a_record_tells_what_it_takes_to_repeat_it(open_page, address, boards):
     cell = boards[0].cell("tdgia", boards[0].defenses[0], "full")
     page.locator("#board tbody tr").first.locator("td").nth(heads(page).index("tdgia") - 1).click()
     text = page.inner_text("#record")
-    wanted = ["tdgia with iterations=10", "epochs=30", "edges_per_node 5", "nodes 9", "2.0 kB", "300 MB", "threads"]
+    wanted = ["tdgia with iterations=10", "epochs=30", "5 edges each", "nodes 9", "2.0 kB", "300 MB", "threads"]
     for words in [*wanted, "gradients of a surrogate, gcn", "61.25", "0, 1, 2"]:
         assert words in text
     first = cell.metadata[0]["score"][:16]
@@ -322,9 +323,35 @@ def test_attacks_are_listed_with_their_strength_and_cost(open_page, address):
     first = "#attacks thead th[aria-sort='descending']"
     assert "weighted" in page.inner_text(first)
     numbers = page.eval_on_selector_all(
-        "#attacks tbody td:nth-child(2)[data-number]", "all => all.map(each => +each.dataset.number)"
+        "#attacks tbody td:nth-child(3)[data-number]", "all => all.map(each => +each.dataset.number)"
     )
     assert numbers == sorted(numbers, reverse=True)
+
+
+def test_every_number_of_the_attacks_is_that_of_the_json_export(open_page, address, boards):
+    board = json.loads(export.to_json(boards))["boards"][0]
+    page = open_page(address, first_sight=True)
+    page.click("#tab-attacks")
+    table = page.eval_on_selector_all(
+        "#attacks tr", "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    rows = {row[0]: dict(zip(table[0], row, strict=True)) for row in table[1:]}
+    left: dict[str, list[float]] = {}
+    for cell in board["cells"]:
+        if cell["difficulty"] == "full":
+            name = cell["attack"] + (" (white-box)" if cell["knowledge"] == "white-box" else "")
+            left.setdefault(name, []).append(cell["score"]["mean"])
+    left["none (clean graph)"] = left.pop("none")
+    assert rows.keys() == left.keys()
+    for name, values in left.items():
+        assert rows[name]["accuracy left"] == f"{100 * sum(values) / len(values):.1f}"
+        own = board["by_attack"]["full"].get(name.removesuffix(" (clean graph)"), {})
+        for label, key in (("weighted accuracy", "weighted"), ("3-max accuracy", "three_max")):
+            shown = rows[name][label].split()[0]
+            assert shown == (f"{100 * own[key]['mean']:.1f}" if key in own else "\u2013")
+    strengths = [float(row[1]) for row in table[1:-1]]
+    assert strengths == sorted(strengths), "the strongest first, the clean graph last"
+    assert "Limits of every attack: 9 nodes, 5 edges each" in page.inner_text("#panel-attacks")
 
 
 def test_tabs_move_with_arrow_keys_and_the_taxonomy_sorts(open_page, address):

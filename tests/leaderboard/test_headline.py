@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grb.evaluator.board import Run, board_from_runs
-from grb.leaderboard.headline import answers
+from grb.leaderboard.headline import answers, baseline, limits_in_words
 from made_boards import HOSTILE, made_board
 
 THREAT = {"kind": "injection", "nodes": 60, "edges_per_node": 20, "feature_range": [-0.94, 0.94]}
@@ -35,8 +35,8 @@ def test_the_winner_its_worst_case_and_what_becomes_of_an_undefended_model():
     found = answers(board(scores, battery=True), "full")
     assert found.winner.startswith("r-gcn+at keeps ")
     assert "under transferred attacks and 50.0 % in the worst case on grb-cora" in found.winner
-    assert found.winner.endswith("gcn falls from 85.0 to 10.0 %.")
-    assert found.margin == "It leads gat by 30.0 points in the worst case."
+    assert found.winner.endswith("; undefended gcn falls from 85.0 to 10.0 %.")
+    assert found.margin == "r-gcn+at leads gat by 30.0 points in the worst case."
 
 
 def test_a_leader_that_sees_no_edges_is_called_so_and_the_best_that_does_is_named():
@@ -45,9 +45,21 @@ def test_a_leader_that_sees_no_edges_is_called_so_and_the_best_that_does_is_name
     assert found.startswith(
         "mlp, which sees no edges, leads on grb-cora with 64.0 %; gcn+ln, the best that sees them, keeps "
     )
-    assert "and 30.0 % in the worst case; gcn falls from 85.0 to 10.0 %." in found
+    assert "and 30.0 % in the worst case; undefended gcn falls from 85.0 to 10.0 %." in found
     alone = answers(board({"mlp": (0.64, (0.64, 0.64), 0.64)}, battery=True), "full").winner
     assert alone.startswith("mlp keeps 64.0 %")
+
+
+def test_a_leader_that_ignores_new_nodes_is_called_so():
+    scores = {
+        "gcn+ln+known": (0.8, (0.8,), 0.8),
+        "mlp": (0.64, (0.64,), 0.64),
+        "gcn+ln": (0.85, (0.7,), 0.3),
+        "gcn": (0.85, (0.4,), 0.1),
+    }
+    found = answers(board(scores, battery=True), "full").winner
+    assert found.startswith("gcn+ln+known, which ignores new nodes, leads on grb-cora with 80.0 %; gcn+ln, the best ")
+    assert "the best that does not, keeps 73.0 %" in found and "30.0 % in the worst case; undefended gcn" in found
 
 
 def test_white_box_attacks_are_told_where_no_worst_case_was_measured():
@@ -59,7 +71,7 @@ def test_white_box_attacks_are_told_where_no_worst_case_was_measured():
 
 
 def test_what_is_measured_is_said_in_plain_words():
-    assert answers(made_board(), "full").measured.startswith("How many of 100 test nodes a model classifies right")
+    assert answers(made_board(), "full").measured.startswith("Accuracy: the share of test nodes that a model")
     assert "test nodes (easy)" in answers(made_board(), "easy").measured
     assert "The macro-f1 on test nodes" in answers(replace(made_board(), metric="macro-f1"), "full").measured
 
@@ -89,6 +101,11 @@ def test_first_place_is_claimed_only_if_the_intervals_allow_it():
         (
             {"kind": "modification", "edges": 7, "feature_nodes": 3},
             "7 edges and change the features of up to 3 nodes",
+        ),
+        ({"kind": "modification", "per_target": [1, 2]}, "add or drop up to its degree + 2 flips for every target"),
+        (
+            {"kind": "modification", "per_target": 3, "edge_ratio": 0.1},
+            "10 % of the edges and 3 flips for every target",
         ),
     ],
 )
@@ -128,3 +145,41 @@ def test_attackers_who_ask_are_no_transfers_and_have_a_column_of_their_own():
     said = answers(made, "full")
     assert "under attacks by transfer and queries" in said.winner
     assert said.attacker.endswith("; who may ask the model does so at most 1,000 times and hears labels.")
+
+
+def test_what_the_attacker_may_do_is_told_where_no_limit_was_written_down():
+    bare = answers(board({"gcn": (0.9, (0.8,), 0)}, threat=None), "full").attacker
+    assert (
+        bare
+        == "The attacker may, after the training, add nodes with edges and features; how many is not recorded here."
+    )
+    swept = replace(board({"gcn": (0.9, (0.8,), 0)}, threat=None), scenario="modification", limit=("edge_ratio", 0.05))
+    assert "change edges or features; the limit of this board is edge ratio 0.05" in answers(swept, "full").attacker
+    assert "there is no attacker" in answers(replace(swept, scenario="corruption"), "full").attacker
+
+
+def test_who_knows_the_model_is_told_where_attackers_differ():
+    both = answers(board({"gcn": (0.9, (0.8,), 0.1)}, battery=True), "full").attacker
+    assert both.endswith("In the worst case it knows the model; transferred attacks do not.")
+    assert answers(made_board(), "full").attacker.endswith(
+        "White-box attacks know the model; transferred attacks do not."
+    )
+    assert "know" not in answers(made_board(white_box=()), "full").attacker
+
+
+def test_a_board_without_any_attack_makes_no_claim_about_attacks():
+    rows = [Run("none", name, "full", 0, 0, score, 0.0, "none") for name, score in (("gcn", 0.8), ("mlp", 0.6))]
+    clean = board_from_runs(rows, dataset="d", scenario="injection", difficulties=["full"])
+    assert "keeps  " not in answers(clean, "full").winner
+
+
+def test_the_baseline_of_the_headline_can_be_asked_for():
+    scores = {"mlp": (0.6, (0.6,), 0.6), "gcn+ln": (0.9, (0.8,), 0.3), "gcn": (0.9, (0.5,), 0.1)}
+    assert baseline(board(scores, battery=True), "full") == "gcn"
+    assert baseline(board({"mine": (0.9, (0.8,), 0.3)}), "full") is None
+
+
+def test_limits_that_nobody_foresaw_are_told_by_their_name():
+    assert (
+        limits_in_words({"kind": "injection", "much_more": {"a": [1, 2]}, "nodes": 3}) == "3 nodes, much more a 1 or 2"
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grb.errors import DataError
-from grb.evaluator.board import CLEAN, Estimate, Run, board_from_runs
+from grb.evaluator.board import CLEAN, POOL, Estimate, Run, board_from_runs
 from grb.metric import weighted
 from grb.visualise import (
     difficulty,
@@ -143,10 +143,31 @@ def test_a_sweep_is_the_boards_of_one_limit_in_the_order_of_its_values():
 
 def test_sweeps_are_drawn_with_one_panel_per_limit():
     data = sweeps(swept())
-    for draw, names in ((draw_models, {"gcn", "mlp"}), (draw_attacks, {"fgsm", "rnd"})):
+    for draw, names in ((draw_models, {"gcn", "mlp"}), (draw_attacks, {"fgsm", "rnd", "worst edit met"})):
         figure = draw(data)
         assert {axes.get_xlabel() for axes in figure.axes} == {"nodes", "edges per node"}
         assert set(figure.axes[0].get_legend_handles_labels()[1]) == names
+
+
+def test_a_sweep_with_the_battery_shows_the_worst_case_and_keeps_it_out_of_the_means():
+    runs = []
+    for name, other, own, met in (("gcn", "mlp", 0.2, 0.5), ("mlp", "gcn", 0.6, 0.6)):
+        common = {"difficulty": "full", "repeat": 0, "victim": 0, "changed": 0.1, "defense": name}
+        runs.append(Run("none", score=0.9, knowledge="none", **common))
+        runs.append(Run("fgsm", score=0.6, metadata={"attack": "fgsm"}, **common))
+        edits = {"white-box": (name, own), "transfer": (other, met)}
+        runs += [
+            Run("auto", score=score, knowledge=knowledge, metadata={"attack": made}, battery="auto 1", **common)
+            for knowledge, (made, score) in edits.items()
+        ]
+    board = board_from_runs(
+        runs, dataset="d", scenario="injection", difficulties=["full"], limit=("nodes", 10.0), meta={}
+    )
+    (sweep,) = sweeps([board])
+    assert POOL in board.attacks and sweep.battery and sweep.models["gcn"][10.0].mean == pytest.approx(0.6)
+    assert list(sweep.attacks) == ["fgsm"] and sweep.lowest == {10.0: pytest.approx(0.4)}
+    figure = draw_attacks([sweep])
+    assert set(figure.axes[0].get_legend_handles_labels()[1]) == {"fgsm", "worst case"}
 
 
 def test_an_attack_that_lacks_a_point_does_not_bend_the_mean():

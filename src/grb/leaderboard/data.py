@@ -14,7 +14,7 @@ from grb.leaderboard.citing import citations, cite_board
 from grb.leaderboard.curves import budget_curves, cost_points, query_curves
 from grb.leaderboard.details import NAME as DETAILS
 from grb.leaderboard.details import AttackedNeighbourhood, DegreeBands, details_of
-from grb.leaderboard.headline import answers
+from grb.leaderboard.headline import answers, baseline, limits_in_words
 from grb.leaderboard.text import MESSAGE_LENGTH, distinct, rounded, safe_link, sanitize, sanitize_nested
 from grb.leaderboard.vouching import Vouching, claims_by_cell, measured_by, place_of
 
@@ -80,6 +80,7 @@ def page_data(board: Board, boards: Sequence[Board] = ()) -> dict[str, Any]:
         "dataset": sanitize(board.dataset),
         "scenario": sanitize(board.scenario),
         "metric": sanitize(board.metric),
+        "rankBy": board.rank_by,
         "recipe": sanitize(meta.get("recipe") or meta.get("title") or "study"),
         "synthetic": bool(meta.get("synthetic")),
         "meta": sanitize_nested(
@@ -107,10 +108,12 @@ def page_data(board: Board, boards: Sequence[Board] = ()) -> dict[str, Any]:
         "flags": [_flag(flag, board) for flag in board.flags[:200]],
         "cells": cells,
         **{name: pool.items for name, pool in pools.items()},
+        "edits": [_worded(edit) for edit in pools["edits"].items],
         "answers": [
             {name: sanitize(text, MESSAGE_LENGTH) for name, text in answers(board, difficulty).to_dict().items()}
             for difficulty in board.difficulties
         ],
+        "baseline": [places["defense"].get(baseline(board, difficulty) or "", -1) for difficulty in board.difficulties],
         "summaries": list(summaries.values()),
         "lead": [place for place, name in enumerate(summaries) if table.leads(name, board)],
         "points": {
@@ -232,6 +235,12 @@ def _cell_claim(claim: Claim | None) -> list[Any] | None:
 
 def _part(metadata: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: metadata[name] for name in names if metadata.get(name) not in (None, "", [])}
+
+
+def _worded(edit: dict[str, Any]) -> dict[str, Any]:
+    """What is known of an attack, its limits in words."""
+    threat = edit.get("threat")
+    return {**edit, "threat": limits_in_words(threat)} if isinstance(threat, Mapping) else edit
 
 
 def _value(value: Estimate) -> list[Any]:

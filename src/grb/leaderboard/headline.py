@@ -14,11 +14,22 @@ from grb.leaderboard.text import sanitize
 BASELINES = ("gcn", "gat", "mlp")
 # models that see no edge: what they keep, anybody keeps who does without the graph
 WITHOUT_EDGES = ("mlp", "mlp+ln", "mlp-pool")
+# and models that hear nodes of the training graph only
+MEMORY = "+known"
 # other defenses that a sentence names before it counts
 FEW = 3
 # what may be named beside the transferred attacks, the worst first
 LOWEST = {"worst_case": "in the worst case", "white_box": "under white-box attacks"}
 LONGEST = 40
+# limits that are told first
+FIRST = ("nodes", "edges_per_node", "edges", "edge_ratio", "per_target", "feature_nodes", "feature_range")
+# limits of a threat model in words
+LIMITS = {
+    "nodes": "{} nodes",
+    "edges_per_node": "{} edges each",
+    "edges": "{} edges",
+    "feature_nodes": "features of {} nodes",
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ class Answers:
 
 def answers(board: Board, difficulty: str) -> Answers:
     """The sentences, from the numbers of a board alone."""
-    order = [name for name in ordered(board, difficulty) if name in board.ranks.get(difficulty, {})]
+    order = _ranked(board, difficulty)
     return Answers(
         _winner(board, difficulty, order),
         _measured(board, difficulty),
@@ -59,19 +70,33 @@ def answers(board: Board, difficulty: str) -> Answers:
     )
 
 
+def _ranked(board: Board, difficulty: str) -> list[str]:
+    return [name for name in ordered(board, difficulty) if name in board.ranks.get(difficulty, {})]
+
+
 def _winner(board: Board, difficulty: str, order: list[str]) -> str:
     if not order:
         return f"No defense on {_name(board.dataset)} is ranked yet."
     leader = order[0]
     where = f" on {_name(board.dataset)}{'' if board.metric == 'accuracy' else f' ({sanitize(board.metric)})'}"
-    blind = leader in WITHOUT_EDGES
-    graph = next((name for name in order if name not in WITHOUT_EDGES), None) if blind else None
-    if graph is not None:
+    deaf = _deaf(leader)
+    graph = next((name for name in order if _deaf(name) is None), None) if deaf else None
+    if deaf is not None and graph is not None:
         own = board.by_defense[difficulty]
-        first = f"{_name(leader)}, which sees no edges, leads{where} with {_percent(own[leader][board.rank_by])}"
-        kept = f"{first}; {_name(graph)}, the best that sees them, keeps {_kept(board, difficulty, graph)}"
-        return f"{kept}{_baseline(board, difficulty, graph)}."
-    return f"{_name(leader)} keeps {_kept(board, difficulty, leader)}{where}{_baseline(board, difficulty, leader)}."
+        first = f"{_name(leader)}, which {deaf[0]}, leads{where} with {_percent(own[leader][board.rank_by])}"
+        kept = f"{first}; {_name(graph)}, the best that {deaf[1]}, keeps {_kept(board, difficulty, graph)}"
+        return f"{kept}{_compared(board, difficulty, graph)}."
+    kept = _kept(board, difficulty, leader)
+    if not kept:
+        return f"No attack on {_name(leader)}{where} was measured yet."
+    return f"{_name(leader)} keeps {kept}{where}{_compared(board, difficulty, leader)}."
+
+
+def _deaf(name: str) -> tuple[str, str] | None:
+    """Why injected nodes do not reach a model, and what all other models do."""
+    if name in WITHOUT_EDGES:
+        return "sees no edges", "sees them"
+    return ("ignores new nodes", "does not") if name.endswith(MEMORY) else None
 
 
 def _kept(board: Board, difficulty: str, defense: str) -> str:
@@ -96,7 +121,7 @@ def _measured(board: Board, difficulty: str) -> str:
     if board.metric != "accuracy":
         return f"The {sanitize(board.metric)} on test {what}, before and after attacks on them."
     which = "" if difficulty == "full" else f" ({sanitize(difficulty)})"
-    return f"How many of 100 test {what}{which} a model classifies right, before and after attacks on them."
+    return f"Accuracy: the share of test {what}{which} that a model classifies right, before and after attacks on them."
 
 
 def _kinds(board: Board, difficulty: str) -> str:
@@ -109,17 +134,33 @@ def _kinds(board: Board, difficulty: str) -> str:
     return "under attacks by transfer and queries" if "transfer" in kinds else "under attacks by queries"
 
 
-def _baseline(board: Board, difficulty: str, leader: str) -> str:
-    """What becomes of an undefended model."""
+def baseline(board: Board, difficulty: str) -> str | None:
+    """The undefended model that the headline compares the leader with; None if a board has none."""
+    order = _ranked(board, difficulty)
+    edges = [name for name in order if _deaf(name) is None]
+    return _baseline(board, difficulty, (edges or order)[0]) if order else None
+
+
+def _baseline(board: Board, difficulty: str, leader: str) -> str | None:
     worst = _lowest(board, difficulty) or board.rank_by
     for name in BASELINES:
-        found = board.by_defense[difficulty].get(name, {}).get(worst)
-        clean = board.cell(CLEAN, name, difficulty)
-        if name != leader and found is not None and clean is not None:
-            if _number(found) >= _number(clean.score):
-                return f"; {name} stays at {_percent(found)}"
-            return f"; {name} falls from {_number(clean.score)} to {_percent(found)}"
-    return ""
+        measured = worst in board.by_defense[difficulty].get(name, {})
+        if name != leader and measured and board.cell(CLEAN, name, difficulty) is not None:
+            return name
+    return None
+
+
+def _compared(board: Board, difficulty: str, leader: str) -> str:
+    """What becomes of an undefended model."""
+    name = _baseline(board, difficulty, leader)
+    clean = None if name is None else board.cell(CLEAN, name, difficulty)
+    if name is None or clean is None:
+        return ""
+    found = board.by_defense[difficulty][name][_lowest(board, difficulty) or board.rank_by]
+    if _number(found) >= _number(clean.score):
+        return f"; {name} stays at {_percent(found)}"
+    undefended = "" if name in WITHOUT_EDGES else "undefended "
+    return f"; {undefended}{name} falls from {_number(clean.score)} to {_percent(found)}"
 
 
 def _margin(board: Board, difficulty: str, order: list[str]) -> str:
@@ -130,7 +171,7 @@ def _margin(board: Board, difficulty: str, order: list[str]) -> str:
     points = 100 * (first.mean - second.mean)
     if f"{points:.1f}" == "0.0":
         return f"{_name(order[0])} and {_name(order[1])} are equal {what}."
-    return f"It leads {_name(order[1])} by {points:.1f} points {what}."
+    return f"{_name(order[0])} leads {_name(order[1])} by {points:.1f} points {what}."
 
 
 def _certainty(board: Board, difficulty: str, order: list[str]) -> str:
@@ -158,6 +199,8 @@ def _certainty(board: Board, difficulty: str, order: list[str]) -> str:
 
 
 def _attacker(board: Board, difficulty: str) -> str:
+    if board.scenario == "corruption":
+        return "The graphs are perturbed at random: there is no attacker."
     threats = [
         metadata["threat"]
         for cell in board.cells
@@ -165,10 +208,31 @@ def _attacker(board: Board, difficulty: str) -> str:
         for metadata in cell.metadata
         if isinstance(metadata.get("threat"), Mapping)
     ]
-    if not threats:
-        return "The graphs are perturbed at random: there is no attacker." if board.scenario == "corruption" else ""
     when = "before the training" if board.objective == "poisoning" else "after the training"
-    return f"The attacker may, {when}, {_allowed(threats[0])}{_asked(threats)}."
+    allowed = f"{_allowed(threats[0])}{_asked(threats)}" if threats else _unrecorded(board)
+    return f"The attacker may, {when}, {allowed}.{_knowing(board, difficulty)}"
+
+
+def _unrecorded(board: Board) -> str:
+    """What a scenario allows where no limit was written down."""
+    kinds = {"injection": "add nodes with edges and features", "modification": "change edges or features"}
+    known = (
+        f"the limit of this board is {board.limit[0].replace('_', ' ')} {board.limit[1]:g}"
+        if board.limit
+        else "how many is not recorded here"
+    )
+    return f"{kinds.get(board.scenario, 'change the graph')}; {known}"
+
+
+def _knowing(board: Board, difficulty: str) -> str:
+    """Which attackers know the model, where some do."""
+    kinds = {cell.knowledge for cell in board.cells if cell.difficulty == difficulty}
+    if not {"white-box", "transfer"} <= kinds:
+        return ""
+    known = (
+        "In the worst case it knows the model" if board.rank_by == "worst_case" else "White-box attacks know the model"
+    )
+    return f" {known}; transferred attacks do not."
 
 
 def _asked(threats: Sequence[Mapping[str, Any]]) -> str:
@@ -186,13 +250,60 @@ def _allowed(threat: Mapping[str, Any]) -> str:
             f"add up to {threat.get('nodes')} nodes with up to {threat.get('edges_per_node')} edges each and features "
             "within the range of the data, but change nothing that was there"
         )
-    share = threat.get("edge_ratio")
-    many = f"{100 * share:g} % of the edges" if isinstance(share, int | float) else f"{threat.get('edges')} edges"
+    share, edges, each = (threat.get(name) for name in ("edge_ratio", "edges", "per_target"))
+    limits = [f"{100 * share:g} % of the edges"] if isinstance(share, int | float) else []
+    limits += [f"{edges} edges"] if isinstance(edges, int) else []
+    limits += [f"{_per_target(each)} for every target"] if each is not None else []
     names = {"add": "add", "drop": "drop"}
     allowed = [names[each] for each in threat.get("allow", ("add", "drop")) if each in names] or ["change"]
     features = threat.get("feature_nodes")
     also = f" and change the features of up to {features} nodes" if features else ""
-    return f"{' or '.join(allowed)} up to {many}{also}"
+    return f"{' or '.join(allowed)} up to {' and '.join(limits) or 'some edges'}{also}"
+
+
+def _per_target(limit: Any) -> str:
+    """Flips spent on one target: ``k``, or ``(f, k)`` for f times its degree plus k."""
+    if isinstance(limit, list | tuple) and len(limit) == 2:
+        factor = "" if limit[0] == 1 else f"{limit[0]} times "
+        return f"{factor}its degree + {limit[1]} flips"
+    return f"{limit} flips"
+
+
+def limits_in_words(threat: Mapping[str, Any]) -> str:
+    """The limits of one edit in few words, what nobody foresaw by its name.
+
+    >>> limits_in_words({"kind": "injection", "nodes": 60, "edges_per_node": 20, "feature_range": [-0.94, 0.94]})
+    '60 nodes, 20 edges each, features from -0.94 to 0.94'
+    >>> limits_in_words({"kind": "modification", "edge_ratio": 0.05, "queries": 100})
+    '5 % of the edges, queries 100'
+    """
+    found = []
+    names = [*(name for name in FIRST if name in threat), *(name for name in threat if name not in FIRST)]
+    for name in names:
+        value = threat[name]
+        if name == "kind" or value is None:
+            continue
+        if name == "feature_range" and isinstance(value, list | tuple) and len(value) == 2:
+            found.append(f"features from {_brief(value[0])} to {_brief(value[1])}")
+        elif name == "edge_ratio" and isinstance(value, int | float):
+            found.append(f"{100 * value:g} % of the edges")
+        elif name == "per_target":
+            found.append(f"{_per_target(value)} for every target")
+        elif name in LIMITS and isinstance(value, int | float):
+            found.append(LIMITS[name].format(value))
+        else:
+            found.append(f"{name.replace('_', ' ')} {_plain(value)}")
+    return ", ".join(found)
+
+
+def _brief(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, int | float) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(item)}" for name, item in value.items())
+    return " or ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _name(name: str) -> str:

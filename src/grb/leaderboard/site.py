@@ -123,7 +123,11 @@ def build_index(
         style_hash=source_hash(style),
         width=WIDTH,
         ticks=ticks(),
-        boards=[_line(board, file) for board, file in zip(boards, files, strict=True)],
+        # the worst case says most: boards that have one come first
+        boards=[
+            _line(board, file)
+            for board, file in sorted(zip(boards, files, strict=True), key=lambda pair: pair[0].rank_by != "worst_case")
+        ],
         taxonomy=taxonomy,
         changes=changes[:SHOWN],
         feeds=(JSON_FILE, ATOM_FILE),

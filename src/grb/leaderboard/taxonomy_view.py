@@ -284,7 +284,7 @@ def label_places(places: Array, labels: Sequence[str]) -> list[tuple[float, floa
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in places.tolist()]
     found: list[tuple[float, float] | None] = []
     for (x, y), label in zip(places.tolist(), labels, strict=True):
-        wide = 6.2 * len(label)
+        wide = 7 * len(label)
         options = [(x + dx, y + 4 + dy) for dy in (0, -10, 10, -20, 20) for dx in (9.0, -9.0 - wide)]
         options += [(x - wide / 2, y + dy) for dy in (-9, 17)]
         boxes = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from grb.errors import DataError
-from grb.evaluator.board import CLEAN, Board, Estimate, estimate_of
+from grb.evaluator.board import CLEAN, POOL, Board, Estimate, estimate_of
 from grb.visualise import style
 from grb.visualise.rankings import has_battery, worst_of, worst_words
 
@@ -43,6 +43,16 @@ class Sweep:
     clean: dict[str, float]
     worst: dict[str, dict[float, float]] = field(default_factory=dict)
     battery: bool = False
+
+    @property
+    def lowest(self) -> dict[float, float]:
+        """By value the mean worst case of all models that have one; only values at which all of them do."""
+        values = dict.fromkeys(value for own in self.worst.values() for value in own)
+        return {
+            value: float(np.mean([own[value] for own in self.worst.values()]))
+            for value in values
+            if all(value in own for own in self.worst.values())
+        }
 
 
 def sweeps(boards: Sequence[Board], difficulty: str | None = None) -> list[Sweep]:
@@ -78,7 +88,7 @@ def _sweep(limit: str, boards: Mapping[float, Board], wanted: str | None) -> Swe
                 models[defense][value] = mean
         for attack in board.attacks:
             own = board.by_attack.get(difficulty, {}).get(attack, {}).get("average")
-            if attack != CLEAN and own is not None:
+            if attack not in (CLEAN, POOL) and own is not None:
                 attacks[attack][value] = own
     clean = {
         defense: cell.score.mean
@@ -98,8 +108,8 @@ def _sweep(limit: str, boards: Mapping[float, Board], wanted: str | None) -> Swe
 
 
 def _mean_over(board: Board, defense: str, difficulty: str) -> Estimate | None:
-    """Score of a defense, run by run the mean over attacks; only runs that every attack has."""
-    names = [attack for attack in board.attacks if attack != CLEAN]
+    """Score of a defense, run by run the mean over attacks; only runs that every attack has. The battery is no such attack."""
+    names = [attack for attack in board.attacks if attack not in (CLEAN, POOL)]
     cells = [board.cell(attack, defense, difficulty) for attack in names]
     runs = [cell.values for cell in cells if cell is not None and cell.values]
     if not names or len(runs) < len(names):
@@ -116,7 +126,7 @@ def draw_models(data: list[Sweep], *, title: str | None = None) -> Figure:
 
 
 def draw_attacks(data: list[Sweep], *, title: str | None = None) -> Figure:
-    """One panel per limit, one line per attack: accuracy that it leaves, mean over defenses (Figure 9)."""
+    """One panel per limit, one line per attack: accuracy left, mean over defenses, and dotted the worst case (Figure 9)."""
     return _draw(data, "attacks", "accuracy (%), mean over models", title or "Effect of the limits on attacks")
 
 
@@ -139,6 +149,10 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
                 below = sweep.worst.get(name, {}) if side == "models" else {}
                 if below:
                     axes.plot(list(below), [100 * mean for mean in below.values()], ":", color=colour, linewidth=1.0)
+            if side == "attacks" and sweep.lowest:
+                lowest = [100 * mean for mean in sweep.lowest.values()]
+                look = {**style.WORST_MARK, "linestyle": ":", "linewidth": 1.0, "markersize": 3.5}
+                axes.plot(list(sweep.lowest), lowest, label=worst_words(sweep.battery), **look)
             axes.set_xlabel(sweep.limit.replace("_", " "))
         panels[0].set_ylabel(label)
         handles, labels = panels[0].get_legend_handles_labels()

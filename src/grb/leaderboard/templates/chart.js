@@ -3,6 +3,8 @@
 const charts = (() => {
   const SPACE = "http://www.w3.org/2000/svg";
   const [ROW, HEAD, FOOT, MOST] = [21, 24, 30, 12];
+  // dumbbells stand closer where there are many, down to the height of a letter
+  const [BODY, CLOSEST] = [270, 15];
   const SHAPES = ["circle", "square", "diamond", "triangle", "cross", "down"];
   const COLOURS = 6;
   // by kind: shape, sign in the legend, words
@@ -41,14 +43,18 @@ const charts = (() => {
   // which of many lines a mark belongs to: its colour and its shape
   const series = (place) => [SHAPES[Math.floor(place / COLOURS + place) % SHAPES.length], "mark c" + (place % COLOURS)];
 
-  // rows: [{ name, points: { clean: share, weighted: share, ... } }], the best first
-  function dumbbells(rows, wide, reference) {
-    const shown = rows.slice(0, MOST);
+  // rows: [{ name, points: { clean: share, weighted: share, ... }, kept }], the best first; a row to be kept is shown wherever it stands
+  function dumbbells(all, wide, reference) {
+    const rows = all.filter((row) => Object.keys(row.points).length);
+    const room = BODY / CLOSEST;
+    const last = rows.findIndex((row) => row.kept);
+    const shown = last >= room ? [...rows.slice(0, room - 1), rows[last]] : rows.slice(0, room);
+    const step = Math.max(CLOSEST, Math.min(ROW, BODY / shown.length));
     const kinds = Object.keys(KINDS).filter((kind) => shown.some((row) => row.points[kind] !== undefined));
     if (!shown.length || !kinds.length) return null;
-    const left = Math.min(130, wide * 0.3);
+    const left = Math.min(146, wide * 0.3);
     const right = wide - 14;
-    const high = HEAD + ROW * shown.length + FOOT;
+    const high = Math.round(HEAD + step * shown.length + FOOT);
     const x = (share) => left + share * (right - left);
     const lines = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
       path("grid", "M" + at(x(share)) + "," + (HEAD - 4) + "V" + (high - FOOT)),
@@ -59,21 +65,21 @@ const charts = (() => {
         text(Math.min(x(reference.share), right - 40), HEAD - 9, "middle", reference.name + " " + percent(reference.share), "reference"));
     }
     const body = shown.map((row, place) => {
-      const y = HEAD + ROW * (place + 0.5);
+      const y = at(HEAD + step * (place + 0.5));
       const values = kinds.filter((kind) => row.points[kind] !== undefined).map((kind) => [kind, row.points[kind]]);
       const shares = values.map(([, share]) => share);
       const said = row.name + ": " + values.map(([kind, share]) => KINDS[kind][2] + " " + percent(share)).join(", ");
-      return svg("g", {}, svg("title", {}, said), text(left - 8, y + 4, "end", cut(row.name, Math.floor(left / 7.5))),
+      return svg("g", {}, svg("title", {}, said), text(left - 8, y + 4, "end", cut(row.name, Math.floor((left - 8) / 7.5))),
         path("line", "M" + at(x(Math.min(...shares))) + "," + y + "H" + at(x(Math.max(...shares)))),
         ...values.map(([kind, share]) => shape(KINDS[kind][0], "mark " + kind, x(share), y)));
     });
     const label = "Accuracy of " + shown.length + " defenses: " + kinds.map((kind) => KINDS[kind][2]).join(", ") + "; the numbers are in the table below";
-    return { chart: frame("dumbbells", wide, high, label, ...lines, ...body), legend: kinds.map((kind) => [kind, ...KINDS[kind].slice(1)]), left: rows.length - shown.length };
+    return { chart: frame("dumbbells", wide, high, label, ...lines, ...body), legend: kinds.map((kind) => [kind, ...KINDS[kind].slice(1)]), shown: shown.length, of: rows.length };
   }
 
   // a plane with shares upwards; x is a scale with its ends and the words below it
   function plane(wide, high, scale, words) {
-    const [left, right, top, bottom] = [44, wide - 12, 10, high - 38];
+    const [left, right, top, bottom] = [46, wide - 12, 10, high - 38];
     const x = (value) => left + scale.place(value) * (right - left);
     const y = (share) => top + (1 - share) * (bottom - top);
     const parts = [...[0, 0.25, 0.5, 0.75, 1].flatMap((share) => [path("grid", "M" + left + "," + at(y(share)) + "H" + right), text(left - 5, y(share) + 4, "end", 100 * share + (share === 1 ? " %" : ""))]),
@@ -122,13 +128,15 @@ const charts = (() => {
     const taken = places.map(([a, b]) => [a - 6, b - 6, a + 6, b + 6]);
     const body = points.map((point, number) => {
       const [a, b] = places[number];
-      const label = cut(point.name, 22);
+      const label = cut(point.name.replace(/ \(white-box\)$/, ""), 22); // colour and shape say that
       // a name stands beside its mark, or as near as no other name or mark is
-      const boxes = [0, 1, 2, 3, 4].flatMap((far) => [-14 * far, 14 * far].flatMap((up) => [[9, up], [-9 - 6.6 * label.length, up]]))
-        .map(([right, up]) => [a + right, b + up - 7, a + right + 6.6 * label.length, b + up + 6]).filter(([from, , to]) => from > 40 && to < wide);
+      const boxes = [0, 1, 2, 3, 4].flatMap((far) => [-14 * far, 14 * far].flatMap((up) => [[9, up], [-9 - 7.3 * label.length, up]]))
+        .map(([right, up]) => [a + right, b + up - 7, a + right + 7.3 * label.length, b + up + 6]).filter(([from, , to]) => from > 40 && to < wide);
       const box = boxes.find((one) => !taken.some((other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3])) || boxes[0] || [a + 9, b, 0, 0];
       taken.push(box);
-      return svg("g", {}, svg("title", {}, point.name + ": leaves " + percent(point.at[1]) + " for " + brief(point.at[0]) + " CPU s"),
+      const middle = box[1] + 7;
+      const far = Math.abs(middle - b) > 16 ? path("grid", "M" + at(a) + "," + at(b) + "L" + at(box[0] > a ? box[0] - 2 : box[2]) + "," + at(middle)) : null;
+      return svg("g", {}, far, svg("title", {}, point.name + ": leaves " + percent(point.at[1]) + " for " + brief(point.at[0]) + " CPU s"),
         shape(point.white ? "circle" : "diamond", "mark " + (point.white ? "white_box" : "weighted"), a, b), text(box[0], box[1] + 11, "start", label));
     });
     const label = "Accuracy that attacks leave over their CPU seconds: " + points.map((point) => point.name + " " + percent(point.at[1])).join(", ");

@@ -5,6 +5,7 @@
   // order and names of what the short table shows
   const SHORT = ["worst case", "white-box", "worst graph", "weighted", "certified"];
   const SHORT_LABELS = { weighted: "transfer" };
+  const longer = (label) => (SHORT_LABELS[label] ? SHORT_LABELS[label] + " (" + label + ")" : label);
   const STRENGTHS = ["weighted", "average", "3-max"];
   const METRICS = [
     ["accuracy", "accuracy (%)"],
@@ -314,12 +315,14 @@
     }
   }
   // commands stand between backticks
-  const coded = (text) => text.split("`").map((part, place) => (place % 2 ? el("code", null, part) : name(part)));
+  const coded = (text) => text.split("`").map((part, place) => (place % 2 ? el("code", null, part) : sentence(part)));
+  // from left to right whatever names are in it; a number stays with its sign
+  const sentence = (text) => el("bdi", { class: "name", dir: "ltr" }, ...text.split(/(white-box|[\d.]+ %)/).map((part, place) => (place % 2 ? el("span", { class: "whole" }, part) : part)));
   // what is measured, by how much somebody wins, how sure that is, what the attacker may do, how to join
   const QUESTIONS = { measured: "What is measured?", margin: "By how much?", certainty: "Is it sure?", attacker: "What may the attacker do?", joining: "How do I add mine?" };
   function drawAnswers(board) {
     const { winner, ...others } = board.answers[state.mode];
-    $("headline").replaceChildren(name(winner));
+    $("headline").replaceChildren(...coded(winner));
     $("answers").replaceChildren(...Object.entries(others).filter(([, text]) => text).map(([about, text]) => el("li", { "data-about": about }, el("strong", null, QUESTIONS[about] || about), " ", ...coded(text))));
   }
   function pointsOf(board, defense) {
@@ -339,14 +342,14 @@
     const off = hidden[state.board].defenses;
     const at = (defense) => { const value = board.byDefense[state.mode][defense][0]; return value ? value[MEAN] : -1; };
     const order = board.defenses.map((_, defense) => defense).filter((defense) => !off.has(board.defenses[defense])).sort((one, other) => at(other) - at(one) || one - other);
-    const list = order.map((defense) => ({ name: board.defenses[defense], points: pointsOf(board, defense) }));
+    const list = order.map((defense) => ({ name: board.defenses[defense], points: pointsOf(board, defense), kept: defense === board.baseline[state.mode] }));
     const floor = board.defenses.indexOf("mlp");
     const share = floor < 0 ? undefined : pointsOf(board, floor).clean;
     const wide = Math.max(280, Math.min(640, box.clientWidth || 560));
     const made = charts.dumbbells(list, wide, share === undefined ? null : { name: "mlp", share });
     if (!made) { box.replaceChildren(); return; }
     const caption = el("figcaption", null, ...made.legend.map(([kind, sign, text]) => el("span", null, el("span", { class: "sign " + kind, "aria-hidden": "true" }, sign), " " + text)));
-    if (made.left) caption.append(el("span", null, "the first " + (list.length - made.left) + " of " + list.length));
+    if (made.shown < made.of) caption.append(el("span", null, made.shown + " of " + made.of));
     box.replaceChildren(caption, made.chart);
   }
   // charts below the table: what a board has no data for is not there
@@ -365,7 +368,9 @@
     const asked = charts.lines(seen(board.queries[state.mode]), "queries", wide);
     if (asked) figure("Accuracy over queries", "What is left after so many questions to the victim; 0 is the clean graph.", keyed(asked), asked.chart);
     const cost = charts.scatter(board.strength[state.mode], "CPU seconds of one run", wide);
-    if (cost) figure("Strength over cost", "Each mark is an attack: the lower, the stronger; the further right, the dearer. Mean over defenses.", cost);
+    if (cost) figure("Strength over cost", "Accuracy that each attack leaves, the mean over defenses: the lower, the stronger; the further right, the more computation.",
+      el("figcaption", null, ...["weighted", "white_box"].filter((kind) => board.strength[state.mode].some((point) => Boolean(point.white) === (kind === "white_box")))
+        .map((kind) => el("span", null, el("span", { class: "sign " + kind, "aria-hidden": "true" }, charts.KINDS[kind][1]), " " + charts.KINDS[kind][2]))), cost);
     const own = board.degrees[state.mode];
     if (own) {
       const order = rows.map((row) => row.defense).filter((defense) => own.rows[defense] && own.rows[defense].clean && !off.has(board.defenses[defense]));
@@ -386,7 +391,7 @@
     if (box.hidden) return;
     const count = board.flags.length === 1 ? "1 warning" : board.flags.length + " warnings";
     box.replaceChildren(el("details", { open: board.flags.length <= 3 }, el("summary", null, el("strong", null, "\u26a0 " + count)),
-      el("ul", null, ...board.flags.map((flag) => el("li", null, name(flag.text))))));
+      el("ul", null, ...board.flags.map((flag) => el("li", null, sentence(flag.text))))));
   }
   function drawLegend(domain) {
     const label = METRICS.find(([key]) => key === state.metric)[1].replace("accuracy", boards[state.board].metric);
@@ -619,14 +624,13 @@
     const card = (board.cards.defenses || {})[String(defense)] || [];
     const about = board.flags.filter((flag) => flag.defenses.includes(defense));
     const used = board.summaries.map((_, place) => place).filter((place) => board.byDefense.some((mode) => mode[defense][place]));
-    const head = ["difficulty", "rank", ...used.map((place) => board.summaries[place])];
-    const body = board.modes.map((mode, at) => {
-      const places = board.ranks[at][defense];
-      const rank = !places ? "\u2013" : places[0] === places[1] ? String(places[0]) : places[0] + "\u2013" + places[1];
-      const values = used.map((place) => board.byDefense[at][defense][place]);
-      return el("tr", null, el("th", { scope: "row" }, mode), el("td", null, rank),
-        ...values.map((value) => el("td", null, value ? fixed(value[MEAN], 2) + " " + spread(value, 2) : "\u2013")));
-    });
+    const rank = (places) => (!places ? "\u2013" : places[0] === places[1] ? String(places[0]) : places[0] + "\u2013" + places[1]);
+    const line = (label, texts) => el("tr", null, el("th", { scope: "row" }, label), ...texts.map((text) => el("td", null, text)));
+    const body = [line("rank", board.ranks.map((mode) => rank(mode[defense]))), ...used.map((place) => line(longer(board.summaries[place]), board.byDefense.map((mode) => {
+      const value = mode[defense][place];
+      return value ? fixed(value[MEAN], 2) + " " + spread(value, 2) : "\u2013";
+    })))];
+    const head = ["summary", ...board.modes];
     const cited = board.citations.defenses[defense];
     const known = new Set(["authors", "link", "year", "license", "name"]);
     open("d" + defense, board.defenses[defense],
@@ -637,7 +641,7 @@
         ["measured by", board.measuredBy.defenses[state.mode][defense]], ...claimFacts(board.claims.defenses[state.mode][defense]),
         ...card.filter((line) => !known.has(line.name)).map((line) => [line.name, line.link ? link(line.link) : line.text]),
       ]),
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "summaries" }, el("table", null,
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "summaries" }, el("table", { class: "numbers" },
         el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("span", { class: "plain" }, label))))),
         el("tbody", null, ...body))),
       ...(cited.bibtex ? [el("h3", null, "Cite it"), ...copied(cited.bibtex, "bibtex")] : []));
@@ -662,28 +666,53 @@
 
   // attacks, and tables that come with the page
 
+  // one row per attack, the strongest first; columns in which nobody has anything are left out
   function drawAttacks(board) {
-    $("attacks-title").replaceChildren(name("Attacks, " + board.title + ", " + board.modes[state.mode]));
-    const head = ["attack", ...STRENGTHS.map((label) => label + " accuracy"), "CPU s", "limits", "claimed", "re-evaluated", "measured by", "warning"];
-    const row = (label, values, cost, edit, flags, claim, signer) => el("tr", null, el("th", { scope: "row" }, name(label)),
-      ...values.map((value) => el("td", value ? { "data-number": value[MEAN] } : { class: "none" }, value ? fixed(value[MEAN]) + " " + spread(value) : "\u2013")),
-      el("td", cost === null ? { class: "none" } : { "data-number": cost }, cost === null ? "\u2013" : cost.toPrecision(3)),
-      el("td", { class: "text" }, name(edit && edit.threat ? words(edit.threat) : "\u2013")),
-      ...[0, 1].map((place) => el("td", claim && claim[place] !== null ? { "data-number": claim[place] } : { class: "none" }, claimText(claim, place))),
-      el("td", { class: "text" }, name(signer || "\u2013")),
-      el("td", { class: "text" }, flags.length ? "\u26a0 " : "", name(flags.map((flag) => flag.text).join(" "))));
-    const first = (attack, white) => {
-      const cell = board.cells.find((each) => each[ATTACK] === attack && each[WHITE] === white && each[MODE] === state.mode);
-      return cell && cell[EDITS].length ? board.edits[cell[EDITS][0]] : null;
-    };
-    const body = board.attacks.map((label, attack) => row(label, board.byAttack[state.mode][attack], board.cost[state.mode][attack], first(attack, 0),
-      board.flags.filter((flag) => flag.attacks.includes(attack)),
-      board.claims.attacks[state.mode][attack], board.measuredBy.attacks[state.mode][attack]));
-    const white = board.whiteBox.map((label, attack) => row(label + " (white-box)", [null, null, null], board.whiteCost[state.mode][attack], first(attack, 1), [], null,
-      distinct(board.cells.filter((cell) => cell[ATTACK] === attack && cell[WHITE] === 1 && cell[MODE] === state.mode).map((cell) => cell[SIGNER])).join(", ")));
+    $("attacks-title").replaceChildren(name("Attacks: " + board.title + ", " + board.modes[state.mode]));
+    const blank = (text) => el("td", { class: "none" }, text || "\u2013");
+    const number = (value, text) => (value === null || value === undefined ? blank() : el("td", { "data-number": value }, text));
+    const plain = (text) => el("td", { class: "text" }, name(text || "\u2013"));
+    const cells = board.cells.filter((cell) => cell[MODE] === state.mode);
+    const listed = [];
+    for (const [labels, white] of [[board.attacks, 0], [board.whiteBox, 1]]) {
+      labels.forEach((label, attack) => {
+        const own = cells.filter((cell) => cell[ATTACK] === attack && cell[WHITE] === white);
+        if (!own.length) return;
+        const edit = own[0][EDITS].length ? board.edits[own[0][EDITS][0]] : null;
+        const means = own.map((cell) => cell[ACCURACY][MEAN]);
+        listed.push({
+          label: label + (white ? " (white-box)" : ""), left: means.reduce((sum, mean) => sum + mean, 0) / means.length, count: means.length,
+          sums: white ? STRENGTHS.map(() => null) : board.byAttack[state.mode][attack], cost: (white ? board.whiteCost : board.cost)[state.mode][attack],
+          limits: edit && edit.threat ? words(edit.threat) : "", claim: white ? null : board.claims.attacks[state.mode][attack],
+          signer: white ? distinct(own.map((cell) => cell[SIGNER])).join(", ") : board.measuredBy.attacks[state.mode][attack],
+          flags: white ? [] : board.flags.filter((flag) => flag.attacks.includes(attack)).map((flag) => flag.text),
+          clean: !white && attack === board.clean,
+        });
+      });
+    }
+    listed.sort((one, other) => one.clean - other.clean || one.left - other.left);
+    const most = Math.max(...listed.map((one) => one.count));
+    const fewer = listed.some((one) => one.count < most);
+    const claimed = listed.some((one) => one.claim);
+    const limits = distinct(listed.filter((one) => !one.clean).map((one) => one.limits));
+    $("attacks-limits").replaceChildren(name(limits.length === 1 && limits[0] ? "Limits of every attack: " + limits[0] + "." : ""));
+    const shown = [
+      ["accuracy left", (one) => number(one.left, fixed(one.left)), true],
+      ["defenses", (one) => number(one.count, String(one.count)), fewer],
+      ...STRENGTHS.filter((label) => label !== "average").map((label) => [label + " accuracy", (one) => {
+        const value = one.sums[STRENGTHS.indexOf(label)];
+        return number(value && value[MEAN], value && fixed(value[MEAN]) + " " + spread(value));
+      }, true]),
+      ["CPU s", (one) => number(one.cost, one.cost === null ? "" : one.cost.toPrecision(3)), listed.some((one) => one.cost !== null)],
+      ["limits", (one) => plain(one.limits), limits.length > 1],
+      ["claimed", (one) => number(one.claim && one.claim[0], claimText(one.claim, 0)), claimed],
+      ["re-evaluated", (one) => number(one.claim && one.claim[1], claimText(one.claim, 1)), claimed],
+      ["measured by", (one) => plain(one.signer), listed.some((one) => one.signer && one.signer !== "unsigned")],
+      ["warning", (one) => el("td", { class: "text" }, one.flags.length ? "\u26a0 " : "", name(one.flags.join(" "))), listed.some((one) => one.flags.length)],
+    ].filter(([, , wanted]) => wanted);
     $("attacks").replaceChildren(
-      el("thead", null, el("tr", null, ...head.map((label) => el("th", { scope: "col" }, el("bdi", { class: "plain" }, label))))),
-      el("tbody", null, ...body, ...white));
+      el("thead", null, el("tr", null, ...["attack", ...shown.map(([label]) => label)].map((label) => el("th", { scope: "col" }, el("bdi", { class: "plain" }, label))))),
+      el("tbody", null, ...listed.map((one) => el("tr", null, el("th", { scope: "row" }, name(one.clean ? one.label + " (clean graph)" : one.label)), ...shown.map(([, cell]) => cell(one))))));
     sortable($("attacks"));
   }
   function sortable(table) {
@@ -819,6 +848,7 @@
       if (own && focus) button.focus();
     }
     $("controls").hidden = wanted !== "board" && wanted !== "attacks";
+    $("all").parentElement.hidden = wanted === "attacks";
     state.tab = wanted;
     remember();
   }
@@ -847,7 +877,8 @@
       const value = Number(view.get(label));
       return view.has(label) && Number.isInteger(value) && value >= 0 && value < count ? value : fallback;
     };
-    state.board = number("board", boards.length, 0);
+    // the worst case says most: a page opens with the first board that has one
+    state.board = number("board", boards.length, Math.max(0, boards.findIndex((board) => board.rankBy === "worst_case")));
     state.mode = number("mode", boards[state.board].modes.length, boards[state.board].modes.length - 1);
     if (METRICS.some(([key]) => key === view.get("metric"))) state.metric = view.get("metric");
     const sort = /^([a-z]+\d*)([-+ ])$/.exec(view.get("sort") || "");

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from browsing import browser, open_page  # noqa: F401
