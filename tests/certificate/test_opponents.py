@@ -11,15 +11,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, sparse
+from scipy.stats import binom
 from torch import nn
 
 import grb
 from grb.catalogue import entries
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
 from grb.certificate.bismoothing import certified_soundly, injected_nodes
-from grb.certificate.confidence import bounds_of
+from grb.certificate.collective import collective_attacked
+from grb.certificate.confidence import bounds_of, lower_bound, upper_bound
 from grb.certificate.influence import malicious_votes
-from grb.certificate.locality import check_along_edges, messages_of, reach_of
+from grb.certificate.locality import check_along_edges, check_own_code, messages_of, reach_of
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
@@ -224,6 +227,136 @@ def test_what_an_injected_node_sends_reaches_one_group_of_senders(name):
         for group, (old, new) in enumerate(zip(before, after, strict=True)):
             if group != hit:
                 assert torch.allclose(old[:n], new[:n], rtol=1e-4, atol=1e-5 * float(old.abs().max()))
+
+
+# code that nobody sees, and models that say one thing now and another thing then
+
+
+class Wrapped:
+    """Code of others that is no module: it says another thing of larger graphs."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __call__(self, h):
+        return self.inner(h) + (h.roll(1, 0) if len(h) > tiny().num_nodes + 8 else 0)
+
+
+class Sly(torch.Tensor):
+    """Weights with code of others."""
+
+
+def beside(make) -> GCN:
+    """A network whose norms are in a plain list, which neither evaluation mode nor a list of its parts reaches."""
+    model = pooling(nn.LayerNorm(24))
+    norms = list(model.norms)
+    del model.norms
+    model.norms = [make(norm) for norm in norms]
+    return model.eval()
+
+
+def nested() -> GCN:
+    model = pooling(nn.LayerNorm(24))
+    model.notes = {"norms": [nn.LayerNorm(24)]}
+    return model
+
+
+def sly() -> GCN:
+    model = pooling(nn.LayerNorm(24))
+    model.norms[0]._parameters["weight"] = model.norms[0].weight.detach().as_subclass(Sly)
+    return model
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: beside(Wrapped),
+        lambda: beside(lambda norm: nn.Sequential(norm, nn.Dropout(0.5))),
+        lambda: nested(),
+        sly,
+    ],
+    ids=["code", "dropout", "nested", "tensor"],
+)
+def test_what_a_model_keeps_beside_its_parts_is_refused(make):
+    with pytest.raises(
+        NotCertifiable, match=r"keeps a (Wrapped|Sequential|LayerNorm|Sly) in the (norms|notes|weights) of its"
+    ):
+        run_certificate(build_certificate("hash-vote"), make(), tiny(), Modification(edges=1))
+    with pytest.raises(NotCertifiable, match="keeps a"):
+        run_certificate(build_certificate("by-construction"), Known(make()).eval(), tiny(), injection())
+
+
+def test_a_hook_on_all_modules_is_refused():
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, out: out)
+    try:
+        with pytest.raises(NotCertifiable, match="hook on all modules"):
+            run_certificate(build_certificate("hash-vote"), trained("gcn"), tiny(), Modification(edges=1))
+    finally:
+        handle.remove()
+
+
+def test_every_model_keeps_plain_values_alone():
+    """So that no model of grb is refused for what it keeps."""
+    for name in entries("model"):
+        for suffix in ("", "+known", "+bounded", "+hash-vote", "+smooth"):
+            try:
+                model = build(settings_of(name + suffix, "synth-tiny"), 4, 3, torch.Generator().manual_seed(1))
+            except DataError:
+                continue
+            check_own_code(model)
+
+
+def test_a_model_that_says_two_things_of_one_graph_has_no_hash_vote():
+    """A part of torch that draws at random in evaluation mode too."""
+    part = nn.Sequential(
+        nn.Unflatten(1, (1, 4, 6)), nn.FractionalMaxPool2d(2, (2, 4)), nn.AdaptiveAvgPool2d((4, 6)), nn.Flatten(1)
+    )
+    with pytest.raises(NotCertifiable, match="two things of one graph"):
+        run_certificate(build_certificate("hash-vote"), pooling(part), tiny(), Modification(edges=1))
+
+
+# what a solver says
+
+
+@settings(max_examples=40)
+@given(seeds, st.floats(0, 1e-2))
+def test_a_program_is_bounded_from_above_whatever_the_solver_finds(seed, error):
+    """A solver that stops too early, with wrong prices: the bound is looser, but never below the optimum."""
+    rng = np.random.default_rng(seed)
+    budgets, seen = rng.integers(1, 4, 12), sparse.csr_array((rng.random((12, 9)) < 0.4).astype(float))
+    best = collective_attacked(budgets, seen, 3)
+    true = optimize.linprog
+
+    def early(*args, **more):
+        found = true(*args, **more)
+        found.fun *= 1 - error
+        found.ineqlin.marginals = found.ineqlin.marginals * (
+            1 + error * rng.standard_normal(found.ineqlin.marginals.shape)
+        )
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimize, "linprog", early)
+        assert collective_attacked(budgets, seen, 3) >= best - 1e-9
+
+
+def test_bounds_of_tiny_error_levels_hold():
+    """1 - alpha is not what it says where alpha is smaller than floating point: by the tail itself."""
+    for alpha in (1e-3, 1e-12, 0.8e-16, 1e-30, 1e-200):
+        for successes, samples in ((0, 5), (3, 50), (40, 1000)):
+            high = float(upper_bound(np.array(successes), samples, alpha))
+            low = float(lower_bound(np.array(samples - successes), samples, alpha))
+            assert binom.cdf(successes, samples, high) <= alpha * (1 + 1e-6)
+            assert low == pytest.approx(1 - high, abs=1e-12)
+
+
+def test_a_single_class_is_refused_in_one_sentence():
+    own = tiny()
+    split = {"train": own.index_train, "val": own.index_val, "test": own.test_ids("full")}
+    one = Dataset.from_arrays(own.adj, own.graph.x, own.labels * 0, split=split, name="one")
+    for name in ("by-construction", "bounded-influence", "hash-vote", "sparse-smoothing", "bi-smoothing"):
+        with pytest.raises(NotCertifiable, match="'one' has a single class"):
+            run_certificate(build_certificate(name), trained("gcn"), one, injection())
 
 
 # features of every size, and graphs of every shape

@@ -67,6 +67,8 @@ def run_certificate(
         raise NotCertifiable(
             f"certificates are for nodes of one graph with one label each, but '{dataset.name}' has others"
         )
+    if dataset.num_classes < 2:
+        raise NotCertifiable(f"'{dataset.name}' has a single class, which every prediction keeps whatever happens")
     check_features(model, dataset.graph)
     start = time.process_time()
     with torch.random.fork_rng(devices=[]):
