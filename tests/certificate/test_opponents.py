@@ -97,6 +97,18 @@ def test_random_additions_carry_a_deletion_anywhere_so_that_nothing_is_said_of_a
         assert (found.collective is not None) == known
 
 
+def test_noise_that_adds_edges_says_nothing_of_weighted_graphs():
+    """An edge of weight two that is dropped comes back with weight one: a model that tells them apart breaks any vote."""
+    threat = Modification(edges=1)
+    for weight, p_add, refused in ((2.0, 0.01, True), (2.0, 0.0, False), (1.0, 0.01, False)):
+        certificate = build_certificate("sparse-smoothing", samples=20, p_add=p_add, p_drop=0.6)
+        if refused:
+            with pytest.raises(NotCertifiable, match="noise adds edges of weight one"):
+                run_certificate(certificate, trained("gcn"), weighted(weight), threat)
+        else:
+            assert run_certificate(certificate, trained("gcn"), weighted(weight), threat).samples == 20
+
+
 def test_bounds_chosen_by_the_same_votes_hold_together():
     """Lower bounds of all classes and upper bounds of all classes: twice as many statements as with separate votes."""
     votes = np.array([[60, 30, 10]])
@@ -453,6 +465,14 @@ def test_noise_that_leaves_nothing_of_the_graph_survives_any_number_at_once():
         found = grb.certify(Smoothed(trained("gcn"), **noise).eval(), own, threat=threat, samples=200)
         assert (found.budgets[~found.abstained] >= many).all()
         assert (~found.abstained).any()
+
+
+@pytest.mark.parametrize("name", ["gcn+known", "graphsage+bounded"])
+def test_a_thousand_million_injected_nodes_are_tried_with_fewer_and_said_so(name):
+    own = tiny()
+    found = grb.certify(trained(name), own, threat=Injection(10**9, 1, own.feature_range))
+    assert found.budget == 10**9 and "5000 nodes, not of 1000000000" in found.notes[0]
+    assert grb.certify(trained(name), own, threat=injection()).notes == ()
 
 
 def test_halving_finds_what_counting_finds():

@@ -64,8 +64,9 @@ class BoundedInfluence(TriedByInjections):
             check_senders(part, graph, view)
         budgets = _budgets(model, own, heard, logits)
         sure = budgets >= 0
+        tried = self.tried(given)
         for draw in range(self.injections if given.nodes else 0):
-            edit = random_injection(graph, given, generator, aim=targets if draw % 2 else None)
+            edit = random_injection(graph, tried, generator, aim=targets if draw % 2 else None)
             check_unmoved(part, graph, edit, view, seed, clean=own)
             check_survivors(model, graph, edit, view, seed, logits.argmax(1), budgets)
         chosen = targets.numpy()
@@ -82,6 +83,7 @@ class BoundedInfluence(TriedByInjections):
             budget=given.nodes,
             unit=INJECTED,
             collective=int(right.sum()) - fallen,
+            notes=self.notes(given),
         )
 
 

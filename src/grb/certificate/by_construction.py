@@ -64,8 +64,9 @@ class ByConstruction(TriedByInjections):
             if isinstance(threat, Injection):
                 check_senders(model, graph, view)
         if isinstance(threat, Injection):
+            tried = self.tried(threat)
             for draw in range(self.injections if nodes else 0):
-                edit = random_injection(graph, threat, generator, aim=targets if draw % 2 else None)
+                edit = random_injection(graph, tried, generator, aim=targets if draw % 2 else None)
                 check_unmoved(model, graph, edit, view, seed, clean=logits)
         sure = lead_exceeds_rounding(logits[targets])
         predicted = logits[targets].argmax(1).numpy()
@@ -80,6 +81,7 @@ class ByConstruction(TriedByInjections):
             correct=predicted == labels,
             budget=budget,
             unit=unit,
+            notes=self.notes(threat),
         )
 
 
