@@ -18,6 +18,7 @@ from torch import nn
 import grb
 from grb.catalogue import entries
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
+from grb.certificate.base import default_view
 from grb.certificate.bismoothing import certified_soundly, injected_nodes
 from grb.certificate.collective import collective_attacked
 from grb.certificate.confidence import bounds_of, lower_bound, upper_bound
@@ -484,3 +485,13 @@ def test_halving_finds_what_counting_finds():
         held = [certified_soundly(a, b, count, 3, **own) for count in range(1, 61)]
         assert found[number] == (sum(held) if a > b else -1)
         assert held == sorted(held, reverse=True)
+
+
+def test_a_vote_of_other_groups_than_those_that_are_evaluated_says_so():
+    own, vote = tiny(), trained("gcn+hash-vote", groups=3)
+    ids = own.test_ids("full")
+    right = (predict(vote, own.graph, default_view(own, 0))[ids].argmax(1) == own.labels[ids]).numpy()
+    same, other = (grb.certify(vote, own, threat=Modification(edges=1), seed=seed) for seed in (0, 5))
+    assert not (same.correct & ~right).any() and not same.notes
+    assert (same.budgets != other.budgets).any()
+    assert "the groups are those of seed 5" in other.notes[0]
