@@ -73,11 +73,14 @@ EDGES = [
     ("gcn+ln+smooth", {"p_drop": 0.9}, "sparse-smoothing", {"samples": 2000}),
 ]
 DELETIONS = [each for each in EDGES if each[2] == "sparse-smoothing"]
-SMOOTHED = {"injection": [each for each in INJECTION if each[2] == "bi-smoothing"], "deletions": DELETIONS}
 ADVERSARIAL = {
     "injection": [("r-gcn+at", {}, "hash-vote", {"groups": 121}), ("r-gcn+at", {}, "bi-smoothing", {"samples": 2000})],
     "edges": [("r-gcn+at", {}, "hash-vote", {"groups": 121}), ("r-gcn+at", {}, "sparse-smoothing", {"samples": 2000})],
     "deletions": [("r-gcn+at", {}, "sparse-smoothing", {"samples": 2000})],
+}
+SMOOTHED = {
+    "injection": [each for each in INJECTION + ADVERSARIAL["injection"] if each[2] == "bi-smoothing"],
+    "deletions": DELETIONS + ADVERSARIAL["deletions"],
 }
 
 
@@ -225,7 +228,7 @@ if __name__ == "__main__":
         "injection": lambda: accuracy({"injection": INJECTION}, arguments.victims),
         "edges": lambda: accuracy({"edges": EDGES}, arguments.victims),
         "deletions": lambda: accuracy({"deletions": DELETIONS}, arguments.victims),
-        "adversarial": lambda: accuracy(ADVERSARIAL),
+        "adversarial": lambda: accuracy(ADVERSARIAL, arguments.victims),
         "smoothed": lambda: accuracy(SMOOTHED, arguments.victims),
         "known": lambda: several([("graphsage+ln+known", SAGE_KNOWN), ("gcn+ln+known", {}), ("gcn+known", {})]),
         "bounded": lambda: several(

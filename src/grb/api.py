@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, get_args, overload
 
 import torch
@@ -327,7 +328,7 @@ def certify(
         threat: What an adversary may do, as for :func:`run_attack`.
         certificate: A name (``grb ls certificates``) or a custom certificate; the one that fits the model if None.
         mode: Difficulty; the dataset's own if not given.
-        seed: Random seed of sampling and of keys.
+        seed: Random seed of sampling, and of the keys by which a hash vote divides; :func:`evaluate` divides by those of 0.
         params: For a named certificate: ``groups``, ``samples``, ``alpha``, ...
 
     >>> from grb.dataset import load_dataset
@@ -344,7 +345,11 @@ def certify(
     if params and not isinstance(chosen, str):
         raise DataError(f"parameters {sorted(params)} go with a certificate's name; yours is built already")
     made = build_certificate(chosen, **params) if isinstance(chosen, str) else chosen
-    return run_certificate(made, model, dataset, threat, mode=mode, seed=seed)
+    found = run_certificate(made, model, dataset, threat, mode=mode, seed=seed)
+    if seed and found.certificate == "hash-vote":
+        said = f"the groups are those of seed {seed}: a vote of other groups than those that grb.evaluate asks"
+        return replace(found, notes=(*found.notes, said))
+    return found
 
 
 def detect(detector: str | Detector, dataset: Dataset, edit: Edit = None, *, seed: int = 0, **params: Any) -> Detection:

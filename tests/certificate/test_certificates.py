@@ -216,6 +216,40 @@ def test_a_threat_model_that_is_not_covered_is_refused_in_one_sentence(certifica
         run_certificate(build_certificate(certificate), trained("gcn"), tiny(), threat)
 
 
+THREATS = {
+    "nodes": injection(1, 2),
+    "edges": Modification(edges=1),
+    "features": Modification(edges=0, feature_nodes=1, feature_range=(0, 1)),
+    "both": Modification(edges=1, feature_nodes=1, feature_range=(0, 1)),
+}
+# model that it is about, and what it covers
+COVERED = {
+    "by-construction": ("gcn+known", {"nodes"}),
+    "bounded-influence": ("gcn+bounded", {"nodes"}),
+    "hash-vote": ("gcn", {"nodes", "edges"}),
+    "sparse-smoothing": ("gcn", {"edges"}),
+    "bi-smoothing": ("gcn", {"nodes"}),
+    "interception": ("gcn", {"features"}),
+    "gaussian-smoothing": ("gcn", {"features"}),
+}
+
+
+@pytest.mark.parametrize("name", list(entries("certificate")))
+@pytest.mark.parametrize("kind", list(THREATS))
+def test_every_threat_model_is_covered_or_refused_in_one_sentence(name, kind):
+    defense, covered = COVERED[name]
+    certificate = build_certificate(
+        name, **({"samples": 20} if name.endswith("smoothing") or name == "interception" else {})
+    )
+    if kind in covered:
+        found = run_certificate(certificate, trained(defense), tiny(), THREATS[kind])
+        assert found.threat == THREATS[kind].to_dict() and found.budget == 1
+    else:
+        with pytest.raises(NotCertifiable) as refused:
+            run_certificate(certificate, trained(defense), tiny(), THREATS[kind])
+        assert "\n" not in str(refused.value) and not str(refused.value).endswith(".")
+
+
 @pytest.mark.parametrize("name", list(entries("certificate")))
 def test_every_certificate_gives_the_same_result_twice_and_less_for_more(name):
     hijack = Modification(edges=0, feature_nodes=1, feature_range=(0, 1))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from grb.certificate import bismoothing, confidence, hierarchical, interception, regions
+from grb.certificate import bismoothing, confidence, hierarchical, interception, regions, votes
 from grb.certificate.collective import (
     Dimension,
     collective_attacked,
@@ -48,8 +48,8 @@ def test_discrete_features_certify_92_per_cent_at_radius_6():
     rng = np.random.RandomState(0)
     probabilities = [0.001, 0.001, 0.998]
     pre = rng.multinomial(100_000, probabilities, size=1000)
-    votes = rng.multinomial(100_000, probabilities, size=1000)
-    low = confidence.lower_bound(votes[np.arange(1000), pre.argmax(1)], 100_000, 0.01)
+    drawn = rng.multinomial(100_000, probabilities, size=1000)
+    low = confidence.lower_bound(drawn[np.arange(1000), pre.argmax(1)], 100_000, 0.01)
     found = regions.discrete_regions(changed=6, categories=256, p=0.8)
     assert regions.certified_binary(found, low).mean() == 0.92
 
@@ -107,6 +107,11 @@ def test_interception_of_one_path():
     chance = {"p_delete": 0.361449, "p_ablate": 0.794}
     assert interception.arrival([1], **chance) == pytest.approx(0.131542, abs=5e-7)
     assert interception.arrival([2], **chance) == pytest.approx(0.083996, abs=5e-7)
+
+
+def test_hash_votes_of_five_to_three():
+    """Ties go to the smaller class, which needs one vote less."""
+    assert votes.vote_budget(np.array([[5, 3], [3, 5]])).tolist() == [(5 - 3) // 2, (5 - 4) // 2]
 
 
 @needs_data

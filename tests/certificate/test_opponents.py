@@ -11,15 +11,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, sparse
+from scipy.stats import binom
 from torch import nn
 
 import grb
 from grb.catalogue import entries
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
+from grb.certificate.base import default_view
 from grb.certificate.bismoothing import certified_soundly, injected_nodes
-from grb.certificate.confidence import bounds_of
+from grb.certificate.collective import collective_attacked
+from grb.certificate.confidence import bounds_of, lower_bound, upper_bound
 from grb.certificate.influence import malicious_votes
-from grb.certificate.locality import check_along_edges, messages_of, reach_of
+from grb.certificate.locality import check_along_edges, check_own_code, messages_of, reach_of
 from grb.dataset import Dataset, load_dataset
 from grb.errors import DataError
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
@@ -92,6 +96,18 @@ def test_random_additions_carry_a_deletion_anywhere_so_that_nothing_is_said_of_a
         certificate = build_certificate("sparse-smoothing", samples=50, p_add=p_add, p_drop=0.8)
         found = run_certificate(certificate, trained("gcn"), tiny(), threat)
         assert (found.collective is not None) == known
+
+
+def test_noise_that_adds_edges_says_nothing_of_weighted_graphs():
+    """An edge of weight two that is dropped comes back with weight one: a model that tells them apart breaks any vote."""
+    threat = Modification(edges=1)
+    for weight, p_add, refused in ((2.0, 0.01, True), (2.0, 0.0, False), (1.0, 0.01, False)):
+        certificate = build_certificate("sparse-smoothing", samples=20, p_add=p_add, p_drop=0.6)
+        if refused:
+            with pytest.raises(NotCertifiable, match="noise adds edges of weight one"):
+                run_certificate(certificate, trained("gcn"), weighted(weight), threat)
+        else:
+            assert run_certificate(certificate, trained("gcn"), weighted(weight), threat).samples == 20
 
 
 def test_bounds_chosen_by_the_same_votes_hold_together():
@@ -226,6 +242,136 @@ def test_what_an_injected_node_sends_reaches_one_group_of_senders(name):
                 assert torch.allclose(old[:n], new[:n], rtol=1e-4, atol=1e-5 * float(old.abs().max()))
 
 
+# code that nobody sees, and models that say one thing now and another thing then
+
+
+class Wrapped:
+    """Code of others that is no module: it says another thing of larger graphs."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __call__(self, h):
+        return self.inner(h) + (h.roll(1, 0) if len(h) > tiny().num_nodes + 8 else 0)
+
+
+class Sly(torch.Tensor):
+    """Weights with code of others."""
+
+
+def beside(make) -> GCN:
+    """A network whose norms are in a plain list, which neither evaluation mode nor a list of its parts reaches."""
+    model = pooling(nn.LayerNorm(24))
+    norms = list(model.norms)
+    del model.norms
+    model.norms = [make(norm) for norm in norms]
+    return model.eval()
+
+
+def nested() -> GCN:
+    model = pooling(nn.LayerNorm(24))
+    model.notes = {"norms": [nn.LayerNorm(24)]}
+    return model
+
+
+def sly() -> GCN:
+    model = pooling(nn.LayerNorm(24))
+    model.norms[0]._parameters["weight"] = model.norms[0].weight.detach().as_subclass(Sly)
+    return model
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: beside(Wrapped),
+        lambda: beside(lambda norm: nn.Sequential(norm, nn.Dropout(0.5))),
+        lambda: nested(),
+        sly,
+    ],
+    ids=["code", "dropout", "nested", "tensor"],
+)
+def test_what_a_model_keeps_beside_its_parts_is_refused(make):
+    with pytest.raises(
+        NotCertifiable, match=r"keeps a (Wrapped|Sequential|LayerNorm|Sly) in the (norms|notes|weights) of its"
+    ):
+        run_certificate(build_certificate("hash-vote"), make(), tiny(), Modification(edges=1))
+    with pytest.raises(NotCertifiable, match="keeps a"):
+        run_certificate(build_certificate("by-construction"), Known(make()).eval(), tiny(), injection())
+
+
+def test_a_hook_on_all_modules_is_refused():
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, out: out)
+    try:
+        with pytest.raises(NotCertifiable, match="hook on all modules"):
+            run_certificate(build_certificate("hash-vote"), trained("gcn"), tiny(), Modification(edges=1))
+    finally:
+        handle.remove()
+
+
+def test_every_model_keeps_plain_values_alone():
+    """So that no model of grb is refused for what it keeps."""
+    for name in entries("model"):
+        for suffix in ("", "+known", "+bounded", "+hash-vote", "+smooth"):
+            try:
+                model = build(settings_of(name + suffix, "synth-tiny"), 4, 3, torch.Generator().manual_seed(1))
+            except DataError:
+                continue
+            check_own_code(model)
+
+
+def test_a_model_that_says_two_things_of_one_graph_has_no_hash_vote():
+    """A part of torch that draws at random in evaluation mode too."""
+    part = nn.Sequential(
+        nn.Unflatten(1, (1, 4, 6)), nn.FractionalMaxPool2d(2, (2, 4)), nn.AdaptiveAvgPool2d((4, 6)), nn.Flatten(1)
+    )
+    with pytest.raises(NotCertifiable, match="two things of one graph"):
+        run_certificate(build_certificate("hash-vote"), pooling(part), tiny(), Modification(edges=1))
+
+
+# what a solver says
+
+
+@settings(max_examples=40)
+@given(seeds, st.floats(0, 1e-2))
+def test_a_program_is_bounded_from_above_whatever_the_solver_finds(seed, error):
+    """A solver that stops too early, with wrong prices: the bound is looser, but never below the optimum."""
+    rng = np.random.default_rng(seed)
+    budgets, seen = rng.integers(1, 4, 12), sparse.csr_array((rng.random((12, 9)) < 0.4).astype(float))
+    best = collective_attacked(budgets, seen, 3)
+    true = optimize.linprog
+
+    def early(*args, **more):
+        found = true(*args, **more)
+        found.fun *= 1 - error
+        found.ineqlin.marginals = found.ineqlin.marginals * (
+            1 + error * rng.standard_normal(found.ineqlin.marginals.shape)
+        )
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimize, "linprog", early)
+        assert collective_attacked(budgets, seen, 3) >= best - 1e-9
+
+
+def test_bounds_of_tiny_error_levels_hold():
+    """1 - alpha is not what it says where alpha is smaller than floating point: by the tail itself."""
+    for alpha in (1e-3, 1e-12, 0.8e-16, 1e-30, 1e-200):
+        for successes, samples in ((0, 5), (3, 50), (40, 1000)):
+            high = float(upper_bound(np.array(successes), samples, alpha))
+            low = float(lower_bound(np.array(samples - successes), samples, alpha))
+            assert binom.cdf(successes, samples, high) <= alpha * (1 + 1e-6)
+            assert low == pytest.approx(1 - high, abs=1e-12)
+
+
+def test_a_single_class_is_refused_in_one_sentence():
+    own = tiny()
+    split = {"train": own.index_train, "val": own.index_val, "test": own.test_ids("full")}
+    one = Dataset.from_arrays(own.adj, own.graph.x, own.labels * 0, split=split, name="one")
+    for name in ("by-construction", "bounded-influence", "hash-vote", "sparse-smoothing", "bi-smoothing"):
+        with pytest.raises(NotCertifiable, match="'one' has a single class"):
+            run_certificate(build_certificate(name), trained("gcn"), one, injection())
+
+
 # features of every size, and graphs of every shape
 
 
@@ -322,6 +468,14 @@ def test_noise_that_leaves_nothing_of_the_graph_survives_any_number_at_once():
         assert (~found.abstained).any()
 
 
+@pytest.mark.parametrize("name", ["gcn+known", "graphsage+bounded"])
+def test_a_thousand_million_injected_nodes_are_tried_with_fewer_and_said_so(name):
+    own = tiny()
+    found = grb.certify(trained(name), own, threat=Injection(10**9, 1, own.feature_range))
+    assert found.budget == 10**9 and "5000 nodes, not of 1000000000" in found.notes[0]
+    assert grb.certify(trained(name), own, threat=injection()).notes == ()
+
+
 def test_halving_finds_what_counting_finds():
     low = np.linspace(0.4, 1, 40)
     high = 1 - low
@@ -331,3 +485,13 @@ def test_halving_finds_what_counting_finds():
         held = [certified_soundly(a, b, count, 3, **own) for count in range(1, 61)]
         assert found[number] == (sum(held) if a > b else -1)
         assert held == sorted(held, reverse=True)
+
+
+def test_a_vote_of_other_groups_than_those_that_are_evaluated_says_so():
+    own, vote = tiny(), trained("gcn+hash-vote", groups=3)
+    ids = own.test_ids("full")
+    right = (predict(vote, own.graph, default_view(own, 0))[ids].argmax(1) == own.labels[ids]).numpy()
+    same, other = (grb.certify(vote, own, threat=Modification(edges=1), seed=seed) for seed in (0, 5))
+    assert not (same.correct & ~right).any() and not same.notes
+    assert (same.budgets != other.budgets).any()
+    assert "the groups are those of seed 5" in other.notes[0]

@@ -18,6 +18,9 @@ from grb.graph import Adjacency
 from grb.model.base import EvaluationView, check_features
 from grb.threat import Injection, Modification, Threat
 
+# nodes of a random injection; what is verified holds for any number
+MOST_TRIED = 5000
+
 
 class Certificate(Protocol):
     """Anything that says which predictions of a model hold under a threat model; the same object that attacks get."""
@@ -41,7 +44,7 @@ class TriedByInjections:
     """A certificate that verifies how a model is built, and tries what it verified.
 
     Args:
-        injections: Random injections of the full budget that the conditions are tried with.
+        injections: Random injections of the full budget (of 5,000 nodes if it is larger) that the conditions are tried with.
     """
 
     injections: int = 4
@@ -49,6 +52,18 @@ class TriedByInjections:
     def __post_init__(self) -> None:
         if self.injections < 1:
             raise DataError(f"injections is {self.injections}, but at least 1 is needed")
+
+    @staticmethod
+    def tried(threat: Injection) -> Injection:
+        """The threat model that random injections are drawn for: with as many nodes as a machine can hold."""
+        return replace(threat, nodes=min(threat.nodes, MOST_TRIED))
+
+    @staticmethod
+    def notes(threat: Threat) -> tuple[str, ...]:
+        """What is said of that."""
+        if not isinstance(threat, Injection) or threat.nodes <= MOST_TRIED:
+            return ()
+        return (f"what was verified was tried with random injections of {MOST_TRIED} nodes, not of {threat.nodes}",)
 
 
 def run_certificate(
@@ -67,6 +82,8 @@ def run_certificate(
         raise NotCertifiable(
             f"certificates are for nodes of one graph with one label each, but '{dataset.name}' has others"
         )
+    if dataset.num_classes < 2:
+        raise NotCertifiable(f"'{dataset.name}' has a single class, which every prediction keeps whatever happens")
     check_features(model, dataset.graph)
     start = time.process_time()
     with torch.random.fork_rng(devices=[]):

@@ -26,7 +26,7 @@ from grb.certificate.locality import ROUNDING, check_own_code, check_stages, tit
 from grb.certificate.result import CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
 from grb.graph import CSR, Graph, GraphEdit
-from grb.model.base import EvaluationView, observing, predict, prepare
+from grb.model.base import EvaluationView, evaluating, observing, predict, prepare
 from grb.model.bounded import Bounded, votes
 from grb.threat import Threat
 
@@ -56,16 +56,17 @@ class BoundedInfluence(TriedByInjections):
         check_own_code(model)
         logits, part = predict(model, graph, view), model.known_part()
         own = predict(part, graph, view)
-        with observing(model, view):
+        with evaluating(model), observing(model, view):
             check_stages(model, graph, prepare(model, graph.adj))
             heard = check_votes(model, graph, view, own, logits)
-        with observing(part, view):
+        with evaluating(part), observing(part, view):
             check_stages(part, graph, prepare(part, graph.adj))
             check_senders(part, graph, view)
         budgets = _budgets(model, own, heard, logits)
         sure = budgets >= 0
+        tried = self.tried(given)
         for draw in range(self.injections if given.nodes else 0):
-            edit = random_injection(graph, given, generator, aim=targets if draw % 2 else None)
+            edit = random_injection(graph, tried, generator, aim=targets if draw % 2 else None)
             check_unmoved(part, graph, edit, view, seed, clean=own)
             check_survivors(model, graph, edit, view, seed, logits.argmax(1), budgets)
         chosen = targets.numpy()
@@ -82,6 +83,7 @@ class BoundedInfluence(TriedByInjections):
             budget=given.nodes,
             unit=INJECTED,
             collective=int(right.sum()) - fallen,
+            notes=self.notes(given),
         )
 
 

@@ -33,7 +33,7 @@ from grb.certificate.locality import (
 from grb.certificate.result import UNLIMITED, CertifiedResult, NotCertifiable
 from grb.dataset import Dataset
 from grb.graph import CSR, Graph, GraphEdit
-from grb.model.base import EvaluationView, observing, predict, prepare
+from grb.model.base import EvaluationView, evaluating, observing, predict, prepare
 from grb.threat import Injection, Modification, Threat
 
 
@@ -59,13 +59,14 @@ class ByConstruction(TriedByInjections):
         else:
             nodes, unit, budget = threat.nodes, INJECTED, threat.nodes
         logits = predict(model, graph, view)
-        with observing(model, view):
+        with evaluating(model), observing(model, view):
             check_stages(model, graph, prepare(model, graph.adj))
             if isinstance(threat, Injection):
                 check_senders(model, graph, view)
         if isinstance(threat, Injection):
+            tried = self.tried(threat)
             for draw in range(self.injections if nodes else 0):
-                edit = random_injection(graph, threat, generator, aim=targets if draw % 2 else None)
+                edit = random_injection(graph, tried, generator, aim=targets if draw % 2 else None)
                 check_unmoved(model, graph, edit, view, seed, clean=logits)
         sure = lead_exceeds_rounding(logits[targets])
         predicted = logits[targets].argmax(1).numpy()
@@ -80,6 +81,7 @@ class ByConstruction(TriedByInjections):
             correct=predicted == labels,
             budget=budget,
             unit=unit,
+            notes=self.notes(threat),
         )
 
 
@@ -128,7 +130,7 @@ def check_unmoved(
             raise NotCertifiable(
                 f"'{title_of(model)}' has no certificate by construction: its logits depend on the number of nodes of the graph"
             )
-    with observing(model, longer):
+    with evaluating(model), observing(model, longer):
         ops_before, ops_after = (
             _rows(operators(model, prepare(model, each.adj)), n) for each in (padded, graph.apply(edit))
         )

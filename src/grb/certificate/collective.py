@@ -207,12 +207,18 @@ def _placed(parts: Sequence[tuple[int, Any]], rows: int, width: int) -> Any:
 
 
 def maximum(goal: Floats, matrix: Any, limits: Floats, upper: Floats) -> float:
-    """Optimum of a linear program with variables from 0 to ``upper``, by HiGHS."""
+    r"""Optimum of a linear program with variables from 0 to ``upper``, by HiGHS; never below the true one.
+
+    A solver stops within a tolerance, and a sum over thousands of variables may come out too small by more than a rounding
+    allowance. So what is returned is the bound of weak duality: with prices :math:`y \ge 0` of the limits, right or not,
+
+    .. math:: \max_x g^T x \le b^T y + \sum_j u_j \max(0,\, g_j - (A^T y)_j) .
+    """
     from scipy.optimize import linprog
 
-    found = linprog(
-        -goal, A_ub=matrix.tocsr(), b_ub=limits, bounds=np.stack([np.zeros(len(upper)), upper], 1), method="highs"
-    )
+    rows = matrix.tocsr()
+    found = linprog(-goal, A_ub=rows, b_ub=limits, bounds=np.stack([np.zeros(len(upper)), upper], 1), method="highs")
     if found.status != 0:
         raise SolverError(f"the linear program was not solved ({' '.join(str(found.message).split())[:120]})")
-    return float(-found.fun)
+    prices = np.maximum(-found.ineqlin.marginals, 0.0)
+    return float(limits @ prices + upper @ np.maximum(goal - rows.T @ prices, 0.0))

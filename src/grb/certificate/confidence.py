@@ -42,7 +42,7 @@ def upper_bound(successes: Ints, samples: int, alpha: float) -> Floats:
 
     counts = _checked(successes, samples, alpha)
     below = counts < samples
-    return np.where(below, beta.ppf(1 - alpha, counts + 1, np.maximum(samples - counts, 1)), 1.0)
+    return np.where(below, beta.isf(alpha, counts + 1, np.maximum(samples - counts, 1)), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

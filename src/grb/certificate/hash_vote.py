@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import nn
 
 from grb.certificate.base import EDGES, INJECTED, default_view, edge_budget, result, targets_of
@@ -54,11 +55,15 @@ class HashVoteCertificate:
             check_local(vote.model, dataset.graph)
         view = default_view(dataset, seed)
         with evaluating(vote), observing(vote, view):
-            groups = vote.group_logits(dataset.graph.x, prepare(vote, dataset.graph.adj))
-            each = [
-                (own.argmax(1).numpy(), lead_exceeds_rounding(own).numpy())
-                for own in (all_[targets] for all_ in groups)
-            ]
+            op, each = prepare(vote, dataset.graph.adj), []
+            again = next(vote.group_logits(dataset.graph.x, op))
+            for number, logits in enumerate(vote.group_logits(dataset.graph.x, op)):
+                if not number and not torch.allclose(logits, again, rtol=0, atol=0, equal_nan=True):
+                    raise NotCertifiable(
+                        f"'{title_of(vote.model)}' says two things of one graph, so that what it says once certifies nothing"
+                    )
+                own = logits[targets]
+                each.append((own.argmax(1).numpy(), lead_exceeds_rounding(own).numpy()))
         said, sure = np.stack([own[0] for own in each]), np.stack([own[1] for own in each])
         counts = count_votes(said, dataset.num_classes)
         # a group whose lead is no more than rounding may say something else on a graph of another size

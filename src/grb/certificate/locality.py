@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as _modules
 
 from grb.certificate.result import NotCertifiable
 from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern, dense
@@ -18,14 +22,32 @@ from grb.model.wrapped import Wrapper
 ROUNDING = 1e-4
 # nodes of a graph that are enough to see whether steps are row-wise
 ENOUGH = 2000
+# what every module has, and values that compute nothing
+_INTERNAL = frozenset(vars(nn.Module()))
+_PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    str,
+    Tensor,
+    nn.Parameter,
+    torch.Generator,
+    torch.dtype,
+    torch.device,
+    np.ndarray,
+)
 
 
 def check_own_code(model: nn.Module) -> None:
     """Refuse a model with code of others anywhere: classes, also those that say they are ours, hooks, replaced methods.
 
-    Such code may remember one question for the next, or look at what its stages do not say.
+    Such code may remember one question for the next, or look at what its stages do not say. So may what a module keeps beside
+    its parts, in a plain list for instance, which evaluation mode does not reach either.
     """
     name = title_of(model)
+    if _modules._global_forward_hooks or _modules._global_forward_pre_hooks:
+        raise NotCertifiable(f"'{name}' runs under a hook on all modules, which nobody has verified; remove it")
     for part in model.modules():
         kind = type(part)
         if not f"{kind.__module__}.".startswith(("grb.", "torch.nn.")) or _found(kind) is not kind:
@@ -37,6 +59,26 @@ def check_own_code(model: nn.Module) -> None:
             raise NotCertifiable(
                 f"'{name}' has a {kind.__name__} with another {replaced[0]} than its class, which nobody has verified"
             )
+        own = {key: value for key, value in vars(part).items() if key not in _INTERNAL}
+        for key, value in {**own, "weights": [*part._parameters.values(), *part._buffers.values()]}.items():
+            if strange := _strange(value):
+                raise NotCertifiable(
+                    f"'{name}' keeps a {strange} in the {key} of its {kind.__name__}, which is no part of it and which nobody "
+                    "has verified"
+                )
+
+
+def _strange(value: Any) -> str:
+    """The class of what is no plain value, no tensor and no value of ours, in lists and the like too; empty if all are."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, np.generic):
+        return ""
+    if kind in (list, tuple, set, frozenset, torch.Size):
+        return next(filter(None, map(_strange, value)), "")
+    if kind in (dict, OrderedDict, MappingProxyType):
+        return _strange([*value.keys(), *value.values()])
+    ours = kind.__module__.startswith("grb.") and _found(kind) is kind and not isinstance(value, nn.Module)
+    return _strange(getattr(value, "__dict__", {})) if ours else kind.__name__
 
 
 def _found(kind: type) -> Any:
@@ -87,18 +129,27 @@ def check_stages(model: nn.Module, graph: Graph, op: Any) -> None:
         _check_rows(model, stages, x, op)
 
 
+def _same_rows(stage: Rows, state: State, after: State, some: Tensor) -> bool:
+    """Whether a row-wise step makes of some rows what it made of them among all others."""
+    alone = stage.apply(tuple(values[some] for values in state))
+    for whole, own in zip(after, alone, strict=True):
+        # relative to the step's own size: what is pooled over many rows may be small, and made large again
+        little = 1e-5 * float(whole.abs().max()) if whole.numel() else 0.0
+        if whole.shape[0] != len(state[0]) or not torch.allclose(whole[some], own, rtol=1e-3, atol=little):
+            return False
+    return True
+
+
 def _check_rows(model: nn.Module, stages: Sequence[Stage], x: Tensor, op: Any) -> None:
     ops = op if isinstance(op, Sequence) else [op]
-    some = torch.arange(0, len(x), 3)
+    # disjoint, so that a row which decides for all is missing in two of them
+    parts = [torch.arange(first, len(x), 3) for first in range(min(3, len(x)))]
     state: State = (x,)
     for stage in stages:
         if isinstance(stage, Rows):
-            after, part = stage.apply(state), stage.apply(tuple(values[some] for values in state))
-            for whole, own in zip(after, part, strict=True):
-                # relative to the step's own size: what is pooled over many rows may be small, and made large again
-                little = 1e-5 * float(whole.abs().max()) if whole.numel() else 0.0
-                if whole.shape[0] != len(x) or not torch.allclose(whole[some], own, rtol=1e-3, atol=little):
-                    raise NotCertifiable(f"a row-wise step of '{title_of(model)}' sees other rows than its own")
+            after = stage.apply(state)
+            if not all(_same_rows(stage, state, after, some) for some in parts):
+                raise NotCertifiable(f"a row-wise step of '{title_of(model)}' sees other rows than its own")
             state = after
         elif isinstance(stage, Mix):
             state = stage.apply(ops[stage.op], state, state)

@@ -195,8 +195,14 @@ class SparseSmoothing(SmoothingCertificate):
         return edge_budget(threat, dataset, self.name), EDGES
 
     def check(self, smoothed: Smoothed, dataset: Dataset) -> None:
-        """Edges are flipped independently, and nothing else happens."""
+        """Edges are flipped independently, and nothing else happens; an edge that noise adds is like one that was there."""
         self._only(smoothed, "p_add", "p_drop")
+        weights = dataset.graph.adj.values
+        if smoothed.noise.p_add and weights is not None and not bool((weights == 1).all()):
+            raise NotCertifiable(
+                f"noise adds edges of weight one, but edges of '{dataset.name}' have other weights, by which a dropped edge "
+                "that noise adds again is told from one that was never dropped; leave p_add out"
+            )
 
     def survived(self, smoothed: Smoothed, dataset: Dataset, threat: Threat, targets: Ints, bounds: VoteBounds) -> Ints:
         """Largest number of changed edges, in any mixture of kinds, that every target survives, [t]."""

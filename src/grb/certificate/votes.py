@@ -12,9 +12,12 @@ References:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from grb.certificate.confidence import Bools, Ints
+from grb.certificate.collective import ROUNDING, SolverError, maximum
+from grb.certificate.confidence import Bools, Floats, Ints
 from grb.errors import DataError
 
 
@@ -67,7 +70,6 @@ def collective_broken(group_labels: Ints, budget: int, *, classes: int, exact: b
     if budget >= groups:
         return n
     from scipy import sparse
-    from scipy.optimize import Bounds, LinearConstraint, milp
 
     counts = count_votes(labels, classes)
     first = winner(counts)
@@ -100,18 +102,24 @@ def collective_broken(group_labels: Ints, budget: int, *, classes: int, exact: b
         ]
     ).tocsr()
     limits = np.concatenate([np.zeros(number + pairs), [budget]])
-    whole = np.concatenate([np.zeros(number + pairs), np.ones(groups)]) if exact else np.zeros(number + pairs + groups)
-    if exact:
-        whole[: number + pairs] = 1
+    goal = np.concatenate([np.ones(number), np.zeros(pairs + groups)])
+    try:
+        most = _integer_maximum(goal, upper, limits) if exact else maximum(goal, upper, limits, np.ones(len(goal)))
+    except SolverError:
+        return number
+    return min(number, int(np.floor(most + ROUNDING)))
+
+
+def _integer_maximum(goal: Floats, matrix: Any, limits: Floats) -> float:
+    """Optimum over zeros and ones."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     found = milp(
-        -np.concatenate([np.ones(number), np.zeros(pairs + groups)]),
-        constraints=LinearConstraint(upper, ub=limits),
-        bounds=Bounds(0, 1),
-        integrality=whole,
+        -goal, constraints=LinearConstraint(matrix, ub=limits), bounds=Bounds(0, 1), integrality=np.ones(len(goal))
     )
     if found.status != 0:
-        return number
-    return min(number, int(np.floor(-found.fun + 1e-6)))
+        raise SolverError(f"the integer program was not solved ({' '.join(str(found.message).split())[:120]})")
+    return float(-found.fun)
 
 
 def count_votes(group_labels: Ints, classes: int) -> Ints:
