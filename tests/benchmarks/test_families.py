@@ -25,7 +25,9 @@ def test_the_page_shows_the_rows(name: str) -> None:
 
 def test_a_table_replaces_the_one_with_its_head() -> None:
     page = "a\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nb\n"
-    assert families.replaced(page, families.markdown(["x", "y"], [["3", "4"]])) == page.replace("| 1 | 2 |", "| 3 | 4 |")
+    assert families.replaced(page, families.markdown(["x", "y"], [["3", "4"]])) == page.replace(
+        "| 1 | 2 |", "| 3 | 4 |"
+    )
     with pytest.raises(SystemExit, match="has 0 tables"):
         families.replaced(page, families.markdown(["z"], [["1"]]))
 
