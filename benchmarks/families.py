@@ -180,7 +180,8 @@ def transfers(rows: list[Row]) -> list[str]:
     for row in rows:
         found[row["attack"], row["hao"], row["victim"]][row["seed"]] = float(row["accuracy"])
         shifts[row["attack"], row["hao"]][row["seed"]] = float(row["shift"])
-    settings = [(attack, hao) for attack in ("agia", "seqgia", "metagia") for hao in ("0", "1", "4")]
+    settings = [("tdgia", "0"), *((attack, hao) for attack in ("agia", "seqgia", "metagia") for hao in ("0", "1", "4"))]
+    settings = [setting for setting in settings if setting in shifts]
     head = ["attack on a GCN", "weight of HAO", "homophily shift", *VICTIMS]
     return [
         markdown(
