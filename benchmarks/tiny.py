@@ -26,7 +26,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SWITCH = "GRB_BENCH_TINY"
 # parts of others, a file that writes the pages of the documentation, and datasets that only the command line uses
-PARTS = {"citation", "common", "other_domains", "report", "results", "scalable", "tiny"}
+PARTS = {"citation", "common", "families", "other_domains", "report", "results", "scalable", "tiny"}
 # how each is called; OUT is a temporary directory
 ARGUMENTS = {
     "accuracy": "--seeds 1 --models gcn",

@@ -65,6 +65,16 @@ def test_changed_features_count() -> None:
         tight.check(graph, edit, torch.tensor([1]))
 
 
+def test_a_target_that_is_named_twice_has_its_limit_once() -> None:
+    graph = random_graph(5, density=0.0)
+    edit = GraphEdit(n=5, add=torch.tensor([[0, 0], [2, 3]]))
+    for targets in ([0], [0, 0], [0, 0, 0]):
+        threat = Modification(per_target=1)
+        assert threat.budget(graph, torch.tensor(targets)) == 1
+        with pytest.raises(BudgetError):
+            threat.check(graph, edit, torch.tensor(targets))
+
+
 @given(st.integers(0, 2**31), st.integers(0, 2), st.integers(1, 5))
 def test_flips_are_allowed_if_and_only_if_they_can_be_shared_out(seed: int, limit: int, count: int) -> None:
     graph = random_graph(6, density=0.0)

@@ -25,6 +25,9 @@ WRAPPERS = ("known", "bounded", "hash-vote", "smooth")
 MEMORY = ("known", "bounded")
 # models that are tied to the graph that they were trained on
 TRANSDUCTIVE = ("pro-gnn",)
+# how targets are declared, as RULE=NUMBER; the last three go by the margins of a model
+TARGET_RULES = ("random", "degrees", "margin-low", "margin-high", "nettack")
+MARGIN_RULES = TARGET_RULES[2:]
 # defenses that stand behind a plus; all others of the catalogue are graph preprocessing and stand behind a hyphen
 SUFFIXES = (LAYER_NORM, *ADVERSARIAL, *WRAPPERS)
 
@@ -224,6 +227,20 @@ def _architecture(head: str) -> tuple[str, tuple[str, ...], bool]:
 def is_import_path(name: str) -> bool:
     """Whether a name is a ``package.module:Attribute`` and not a name of the catalogue."""
     return ":" in name
+
+
+def target_rule(text: str) -> tuple[str, int] | None:
+    """Rule and number of targets declared as ``RULE=NUMBER``; None if the text declares none.
+
+    >>> target_rule("random=20"), target_rule("class=fraud")
+    (('random', 20), None)
+    """
+    rule, equals, number = text.partition("=")
+    if rule not in TARGET_RULES or not equals:
+        return None
+    if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
+        raise DataError(f"targets are '{text[:40]}', but a number of nodes of at least 1 is needed after {rule}=")
+    return rule, int(number)
 
 
 def unknown_name(kind: str, name: str) -> UnknownName:

@@ -61,7 +61,7 @@ def check_per_target(per_target: PerTarget, graph: Graph, edit: GraphEdit, targe
     """
     import torch
 
-    ids = torch.arange(graph.n) if targets is None else targets.long()
+    ids = torch.arange(graph.n) if targets is None else targets.long().unique()  # one named twice has one budget
     limits = target_limits(per_target, graph, ids)
     position = torch.full((graph.n,), -1)
     position[ids] = torch.arange(len(ids))

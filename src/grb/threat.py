@@ -267,7 +267,8 @@ class Modification(_Limits):
     def budget(self, graph: Graph, targets: Tensor | None = None) -> int:
         """Edges that may change in this graph; of its nodes, ``targets`` are attacked, or all."""
         if self.per_target is not None:
-            limits = int(target_limits(self.per_target, graph, targets).sum())
+            ids = None if targets is None else targets.unique()
+            limits = int(target_limits(self.per_target, graph, ids).sum())
             return limits if self._whole is None else min(limits, self._whole.budget(graph))
         if self.edges is not None:
             return self.edges

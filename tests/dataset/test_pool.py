@@ -136,6 +136,16 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         read_names(folder / "text.npz")
 
 
+def test_an_archive_of_a_strange_version_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "edit.npz"
+    np.savez(path, a=np.ones(2))
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\1\2") + 6] = 98  # the version that is needed to read the entry
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match="is damaged"):
+        read_names(path)
+
+
 def test_every_layout_gives_the_same_edit(tmp_path: Path) -> None:
     dataset = load_dataset("synth-tiny")
     graph, n = dataset.graph, dataset.graph.n

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from grb.attack.losses import margin
 from grb.dataset import Dataset
+from grb.dataset.targets import describe_nodes
 from grb.dataset.view import View
 from grb.errors import DataError
 from grb.model.base import predict
+from grb.names import MARGIN_RULES, target_rule
 
 # degrees from the first number to the second, as in much of the literature on targeted attacks
 DEGREE_BANDS: tuple[tuple[int, int | None], ...] = ((0, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, None))
-# how targets are declared: NAME=NUMBER
-RULES = ("random", "degrees", "margin-low", "margin-high", "nettack")
 
 
 def random_targets(ids: Tensor, count: int, generator: torch.Generator) -> Tensor:
@@ -117,12 +117,10 @@ def declared_targets(
     >>> len(declared_targets("random=7", load_dataset("synth-tiny"), None))
     7
     """
-    rule, _, number = text.partition("=")
-    if rule not in RULES or not number:
+    declared = target_rule(text)
+    if declared is None:
         return None
-    if not (number.isascii() and number.isdigit() and int(number)):
-        raise DataError(f"targets are '{text[:40]}', but a number of nodes of at least 1 is needed after {rule}=")
-    count, ids = int(number), dataset.test_ids(dataset.mode)
+    (rule, count), ids = declared, dataset.test_ids(dataset.mode)
     generator = torch.Generator().manual_seed(seed)
     if rule == "random":
         return random_targets(ids, count, generator)
@@ -137,6 +135,29 @@ def declared_targets(
     if rule == "nettack":
         return nettack_targets(ids, logits, own, generator, edge=count // 4, middle=count - 2 * (count // 4))
     return margin_targets(ids, logits, own, count, highest=rule == "margin-high")
+
+
+def with_declared_targets(dataset: Dataset, text: str, model: nn.Module | None, *, seed: int = 0) -> Dataset:
+    """The dataset with declared test nodes of every difficulty as its only test nodes; difficulties without any are gone.
+
+    Args:
+        dataset: With one graph of nodes to classify.
+        text: A rule of :func:`declared_targets`, ``class=NAME`` or a feature column, see
+            :func:`~grb.dataset.targets.select_targets`.
+        model: Whose margins decide, by its own labels. Without one, rules by margins choose the first nodes instead: as many
+            as they will choose, which is all that limits depend on.
+        seed: Random seed of the choice.
+    """
+    declared, chosen = target_rule(text), {}
+    for mode, ids in dataset.split.test.items():
+        own = dataset.with_mode(mode)
+        if declared is None:
+            chosen[mode] = ids[describe_nodes(dataset, text)[ids]]
+        elif declared[0] in MARGIN_RULES and model is None:
+            chosen[mode] = ids[: declared[1]]
+        else:
+            chosen[mode] = declared_targets(text, own, model, seed=seed)
+    return dataset.with_tests({mode: ids for mode, ids in chosen.items() if ids is not None and len(ids)}, text)
 
 
 def in_bands(degrees: Tensor, bands: Sequence[tuple[int, int | None]]) -> list[Tensor]:

@@ -245,10 +245,11 @@ def _process(result: Result, difficulty: str) -> Drawn:
 
 def _degree_accuracy(result: Result, difficulty: str) -> Drawn:
     from grb import visualise
+    from grb.evaluator.targeted import board_targets
 
     dataset = result.dataset()
     correct = visualise.measured_correct(result.board, result.records(), difficulty)
-    degrees = dataset.graph.adj.degrees[dataset.test_ids(difficulty)].numpy()
+    degrees = dataset.graph.adj.degrees[board_targets(result.board, dataset, difficulty)].numpy()
     order = [name for name in result.board.attacks if name in correct]
     listed = {name: correct[name] for name in order}
     data = visualise.degree_accuracy(degrees, listed, dataset=dataset.name, difficulty=difficulty)

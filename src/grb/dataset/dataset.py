@@ -315,6 +315,27 @@ class Dataset(FromOthers, DatasetAttributes, metaclass=PaperCalls):
         other.__dict__.update(split=Split(self.split.train, self.split.val, {"full": chosen}), mode="full", scheme=None)
         return other
 
+    def with_tests(self, test: Mapping[str, Tensor], reason: str) -> Dataset:
+        """The same dataset with some of the test nodes of every difficulty as the only ones that are attacked and scored.
+
+        Args:
+            test: Ids by difficulty; others lose theirs.
+            reason: Who chose them, for the refusal if nothing is left.
+        """
+        if self.graph.ptr is not None:
+            raise DataError(f"targets are nodes of one graph, but '{self.name}' is a collection; leave targets out")
+        if not test:
+            raise DataError(f"targets '{reason[:40]}' choose none of the test nodes of '{self.name}'")
+        for mode, ids in test.items():
+            if not torch.isin(ids, self.test_ids(mode)).all():
+                raise DataError(f"targets '{reason[:40]}' name a node that is no {mode} test node of '{self.name}'")
+        other = Dataset.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(split=Split(self.split.train, self.split.val, dict(test)), scheme=None)
+        if self.mode not in test:
+            other.__dict__["mode"] = next(reversed(test))
+        return other
+
     def with_split(self, number: int) -> Dataset:
         """The same dataset with another of its splits: predefined ones in turn, folds, or a random one of that seed."""
         if self.scheme is None:

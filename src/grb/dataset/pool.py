@@ -166,6 +166,7 @@ def read_edit(path: str | Path, clean: Graph) -> tuple[GraphEdit, list[str]]:
 
 def read_names(path: str | Path) -> list[str]:
     """Names of the arrays of an npz file."""
+    import struct
     import zipfile
 
     path = Path(path)
@@ -176,6 +177,8 @@ def read_names(path: str | Path) -> list[str]:
             return [name.removesuffix(".npy") for name in archive.namelist()]
     except zipfile.BadZipFile:
         raise DataError(f"{path} is not an npz file; get it again or check the path") from None
+    except (OSError, NotImplementedError, RuntimeError, ValueError, struct.error) as error:
+        raise DataError(f"{path} is damaged ({str(error)[:100]}); get it again") from None
 
 
 def read_pool(folder: str | Path, name: str) -> Pool:

@@ -259,6 +259,8 @@ def _compared(
             outcome, used = score.outcomes.get(each.mode), _used(each, score)
             if outcome is None or used is None or outcome.targets != each.targets or score.objective != "evasion":
                 continue
+            if score.dataset.targets != each.dataset.targets:  # as many others
+                continue
             yield key, name, each, outcome.bits().astype(bool), used
 
 

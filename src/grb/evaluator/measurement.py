@@ -42,6 +42,35 @@ def submission_label(name: str, version: int = 1) -> str:
 
 
 @dataclass(frozen=True)
+class TargetInfo:
+    """Which test nodes were attacked and scored, where these are not all of a difficulty.
+
+    Args:
+        rule: How they were declared: ``random=20``, ``class=1``, ``margin-low=10``.
+        seed: Random seed of the choice.
+        chosen: By difficulty, which of its test nodes they are, packed by :func:`pack_bits`; empty in a study, which is planned
+            before anything is chosen.
+    """
+
+    rule: str
+    seed: Count = 0
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The rule, with its seed if that is not the first.
+
+        >>> TargetInfo("random=20").label, TargetInfo("degrees=5", 3).label
+        ('random=20', 'degrees=5 seed 3')
+        """
+        return self.rule if not self.seed else f"{self.rule} seed {self.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {"rule": self.rule, "seed": self.seed, "chosen": dict(self.chosen)}
+
+
+@dataclass(frozen=True)
 class DatasetInfo:
     """Which dataset was measured.
 
@@ -52,6 +81,7 @@ class DatasetInfo:
         synthetic: Whether it is generated.
         task: ``node`` or ``graph``.
         split: Number of the split or fold; None for a dataset with one split.
+        targets: Which test nodes were attacked and scored; None for all of a difficulty.
     """
 
     name: str
@@ -60,6 +90,7 @@ class DatasetInfo:
     synthetic: bool = False
     task: Literal["node", "graph"] = "node"
     split: Count | None = None
+    targets: TargetInfo | None = None
 
 
 @dataclass(frozen=True)

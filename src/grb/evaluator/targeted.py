@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from grb.attack.base import AttackResult
 from grb.attack.targets import DEGREE_BANDS, in_bands
 from grb.dataset import Dataset
 from grb.errors import DataError
+from grb.evaluator.board import Board
+from grb.evaluator.measurement import unpack_bits
 from grb.evaluator.scoring import Edit, predict_checked
 from grb.graph.validate import check_ids
 
@@ -59,6 +62,23 @@ class TargetedScore:
         """As JSON holds it."""
         bands = [{"low": b.low, "high": b.high, "targets": b.targets, "share": b.share} for b in self.bands]
         return {"targets": len(self.correct), "misclassified": self.misclassified, "bands": bands}
+
+
+def board_targets(board: Board, dataset: Dataset, difficulty: str) -> Tensor:
+    """Ids of the nodes that a board's scores of a difficulty are about, [t].
+
+    Args:
+        board: Whose ``meta`` says which were chosen, if these are not all.
+        dataset: The whole dataset that was measured.
+        difficulty: Of the test nodes.
+    """
+    ids, found = dataset.test_ids(difficulty), board.meta.get("targets")
+    if not found:
+        return ids
+    text = found["chosen"].get(difficulty)
+    if text is None:
+        raise DataError(f"the board of '{board.dataset}' does not say which {difficulty} targets were chosen")
+    return ids[torch.from_numpy(unpack_bits(text, len(ids)))]
 
 
 def score_targets(

@@ -165,12 +165,13 @@ def _neighbourhood(
 ) -> AttackedNeighbourhood:
     import torch
 
+    from grb.evaluator.targeted import board_targets
     from grb.graph import GraphEdit
     from grb.visualise.neighbourhood import layout, neighbourhood, telling_target
 
     difficulty = cells[0].difficulty
     edit = GraphEdit.load(store.find(store.read(key), "edit"))
-    graph, targets = dataset.graph, dataset.test_ids(difficulty)
+    graph, targets = dataset.graph, board_targets(board, dataset, difficulty)
     assert graph.y is not None
     before, after = {}, {}
     for cell in cells:
@@ -207,11 +208,12 @@ def _neighbourhood(
 
 
 def _degrees(board: Board, dataset: Dataset, bits: _Bits) -> dict[str, DegreeBands]:
+    from grb.evaluator.targeted import board_targets
     from grb.visualise.degree_accuracy import degree_accuracy
 
     found = {}
     for difficulty in board.difficulties:
-        degrees = dataset.graph.adj.degrees[dataset.test_ids(difficulty)].numpy()
+        degrees = dataset.graph.adj.degrees[board_targets(board, dataset, difficulty)].numpy()
         runs: dict[str, list[Array]] = defaultdict(list)
         for cell in board.cells:
             if cell.difficulty == difficulty:

@@ -16,7 +16,7 @@ from typing import Any
 from grb import serial
 from grb.errors import DataError, GRBError, IntegrityError
 from grb.evaluator.certified import CertifiedOutcome, broken, may_be_certain
-from grb.evaluator.measurement import AttackInfo, DefenseInfo, Measurement, Outcome
+from grb.evaluator.measurement import AttackInfo, DatasetInfo, DefenseInfo, Measurement, Outcome
 from grb.pipeline.artefact_checks import (
     Artefacts,
     check_attack,
@@ -30,7 +30,7 @@ from grb.pipeline.card import card_from
 from grb.pipeline.certificate_checks import check_certificate, check_study_limits
 from grb.pipeline.entry import entry_identity, entry_label, record_name
 from grb.pipeline.gate import content_of
-from grb.pipeline.job import Job
+from grb.pipeline.job import Job, TargetRule
 from grb.pipeline.job_checks import (
     check_dataset_name,
     check_input,
@@ -40,7 +40,7 @@ from grb.pipeline.job_checks import (
     without_preset,
 )
 from grb.pipeline.measure import attack_info, defense_info
-from grb.pipeline.outcome_checks import check_outcome, packed_bits
+from grb.pipeline.outcome_checks import check_outcome, count_bits, packed_bits
 from grb.pipeline.recipe import recipe_from_dict
 from grb.pipeline.record import NOT_COMPUTED, SUBMISSION, Record, is_key, read_json
 from grb.pipeline.spec import digest
@@ -78,12 +78,12 @@ class DerivedChecks:
         self._victims: dict[str, dict[str, Any] | None] = {}
         self._attacks: dict[tuple[str, bool], dict[str, Any] | None] = {}
         self._sources: dict[str, str | None] = {}
-        self._checked: dict[str, tuple[str, str]] = {}
+        self._checked: dict[str, tuple[Any, ...]] = {}
         self._studies: dict[str, StudyInfo] = {}
         self._limits: dict[str, AttackInfo] = {}
         self._modes: dict[str, str] = {}
         self._cards: dict[str, Mapping[str, Any]] = {}
-        self._clean: dict[str, dict[str, tuple[int, int]]] = {}
+        self._clean: dict[tuple[Any, ...], dict[str, tuple[int, int]]] = {}
         self._poisoned: dict[str, bool] = {}
         self._certified: dict[str, CertifiedOutcome] = {}
         self._scored: dict[str, Measurement] = {}
@@ -104,7 +104,8 @@ class DerivedChecks:
             record: The record.
             artefacts: Content of its artefacts by name.
         """
-        self._checked[record.key] = sys.intern(record.job.kind), sys.intern(record.job.data.fingerprint)
+        data = record.job.data
+        self._checked[record.key] = sys.intern(record.job.kind), sys.intern(data.fingerprint), data.targets
         if record.job.spec.name == SUBMISSION:
             identity = entry_identity(record.job)
             self._entries[identity][record.job.version].append(record.key)
@@ -162,14 +163,15 @@ class DerivedChecks:
 
     def _check_parts(self, info: StudyInfo) -> Iterator[str]:
         """A study against the records that it names; those that are planned are not there yet."""
-        kind = "score", info.dataset.fingerprint
+        targets = info.dataset.targets and TargetRule(info.dataset.targets.rule, info.dataset.targets.seed)
+        kind = "score", info.dataset.fingerprint, targets
         for key in info.scores:
             if self._checked.get(key, kind) != kind:
-                yield f"it names record {key[:12]}, which is no score on its dataset"
-        certified = "certify", info.dataset.fingerprint
+                yield f"it names record {key[:12]}, which is no score on its dataset and targets"
+        certified = "certify", info.dataset.fingerprint, targets
         for key in info.certificates:
             if self._checked.get(key, certified) != certified:
-                yield f"it names record {key[:12]}, which is no certificate on its dataset"
+                yield f"it names record {key[:12]}, which is no certificate on its dataset and targets"
         for label, card in info.cards.items():
             yield from differences("card", self._cards.get(label, card), card)
         yield from check_roles(info, [self._roles[key] for key in info.scores if key in self._roles])
@@ -227,26 +229,42 @@ class DerivedChecks:
         if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
             expected = {"reference": own.dataset, "fingerprint": own.fingerprint, "split": own.split}
             yield from differences("dataset", expected, {name: found["dataset"][name] for name in expected})
+        yield from self._check_targets(record, info, content.outcomes)
         self._roles[record.key] = content.attack, content.defense, content.objective
         poisoned = self._poisoned.get(victim)
         objective = content.objective if poisoned is None else "poisoning" if poisoned else "evasion"
         if (job.threads, job.device, objective) != (content.threads, content.device, content.objective):
             made = {"threads": job.threads, "device": job.device, "objective": objective}
             yield from differences("", made, {name: getattr(content, name) for name in made})
-        if self._compared.get((own.fingerprint, own.split)) is not info:
-            yield from self._once((own.fingerprint, own.split), info, lambda: check_dataset_name(info))
+        about = own.fingerprint, own.split, own.targets
+        if self._compared.get(about) is not info:
+            yield from self._once(about, info, lambda: check_dataset_name(info))
         self._group(record, content)
         yield from self._check_outcomes(record, content.metric, content.outcomes)
 
+    def _check_targets(self, record: Record, info: DatasetInfo, counts: Mapping[str, Any]) -> Iterator[str]:
+        """Compare the choice of targets with the job's, and with how many nodes were scored; all of one choice agree."""
+        rule, found = record.job.data.targets, info.targets
+        if (None if found is None else (found.rule, found.seed)) != (None if rule is None else (rule.rule, rule.seed)):
+            yield f"its targets are {short(found and found.label)}, but its job says {short(rule and rule.rule)}"
+        if found is None:
+            return
+        for mode, each in counts.items():
+            chosen = found.chosen.get(mode)
+            if chosen is None or count_bits(chosen) != each.targets:
+                yield f"it has {each.targets} {mode[:20]} targets, but the choice of them is of others"
+        about = record.job.data.fingerprint, record.job.data.split, *_aim(record.job)
+        self._agree(record, "choice of targets", about, sorted(found.chosen.items()))
+
     def _is_known(self, job: Job, role: str, key: str) -> bool:
         """Whether an input was found to be right for such a job before, as it is for most of them."""
-        return (role, key, job.data.fingerprint, job.data.split, job.mode) in self._right
+        return _input_of(job, role, key) in self._right
 
     def _group(self, record: Record, content: Measurement) -> None:
         """Note what scores have to agree about; most say the same, so it is noted once for all of them."""
         data, info = record.job.data, content.dataset
         targets = tuple((name, outcome.targets) for name, outcome in content.outcomes.items())
-        about = data.fingerprint, data.split, id(info), content.metric, targets
+        about = data.fingerprint, (data.split, *_aim(record.job)), id(info), content.metric, targets
         group = self._groups.get(about)
         if group is None:
             group = self._groups[about] = content, []
@@ -269,7 +287,7 @@ class DerivedChecks:
         given = self._inputs[key]
         sentences = [] if given is None else list(check_input(job, role, given))
         if not sentences:
-            self._right.add((role, key, job.data.fingerprint, job.data.split, job.mode))
+            self._right.add(_input_of(job, role, key))
         return sentences
 
     def _check_inputs(self, job: Job) -> Iterator[str]:
@@ -295,13 +313,15 @@ class DerivedChecks:
         own, info = job.data, content.dataset
         if (own.dataset, own.fingerprint, own.split) != (info.reference, info.fingerprint, info.split):
             yield "its dataset is another than its job's"
+        yield from self._check_targets(record, info, {content.mode: content})
         self._agree(record, "dataset", (own.fingerprint,), describe_dataset(info))
-        self._agree(record, f"number of {content.mode} targets", (own.fingerprint, own.split), content.targets)
+        about = own.fingerprint, (own.split, *_aim(job))
+        self._agree(record, f"number of {content.mode} targets", about, content.targets)
         yield from check_certificate(job, content)
         if not content.refusal:  # where it depends on the graph, it is the same for all certificates
             limits = repr(sorted(expected["threat"].items()))
-            about = own.fingerprint, own.split, job.mode, content.unit, limits
-            self._agree(record, "budget", about, content.budget)
+            own_budget = own.fingerprint, own.split, *_aim(job), job.mode, content.unit, limits
+            self._agree(record, "budget", own_budget, content.budget)
         self._certified[record.key] = content
 
     def _once(self, about: Hashable, content: Any, compare: Callable[[], Iterator[str]]) -> Iterator[str]:
@@ -359,16 +379,17 @@ class DerivedChecks:
 
     def _clean_bits(self, job: Job) -> dict[str, tuple[int, int]]:
         """Packed bits and number of targets of the same victim on the clean graph, by difficulty; empty if not there."""
-        if job.inputs["model"] not in self._clean:
+        about = job.inputs["model"], *_aim(job)
+        if about not in self._clean:
             extra = {name: value for name, value in job.extra.items() if name == "metrics"}
             unchained = replace(job, data=replace(job.data, chain=()), mode=None, seed=0, version=1, extra=extra)
             record = self._get(unchained.key)
             outcomes = {} if record is None or record.measurement is None else record.measurement["outcomes"]
-            self._clean[job.inputs["model"]] = {
+            self._clean[about] = {
                 name: (packed_bits(each["correct"], each["targets"]), each["targets"])
                 for name, each in outcomes.items()
             }
-        return self._clean[job.inputs["model"]]
+        return self._clean[about]
 
     def _get(self, key: str) -> Record | None:
         """A record that is needed here; one that is missing or damaged is reported under its own key."""
@@ -444,6 +465,19 @@ class DerivedChecks:
         if info.recipe:
             for name, value in recipe_facts(recipe_from_dict(info.recipe)).items():
                 yield from differences(name, serial.to_dict(value), serial.to_dict(getattr(info, name)))
+        targets = info.dataset.targets
+        if info.recipe and (targets.rule if targets else "") != info.recipe.get("targets", ""):
+            yield f"its targets are {short(targets and targets.rule)}, but its recipe says {short(info.recipe.get('targets'))}"
         if info.paper not in ("", info.dataset.name):
             yield f"it is compared with the paper's table of {short(info.paper)}, but is of {short(info.dataset.name)}"
         self._studies[record.key] = info
+
+
+def _aim(job: Job) -> tuple[TargetRule | None, str | None]:
+    """How the targets of a job were chosen among the test nodes of its difficulty."""
+    return job.data.targets, job.inputs.get("targets")
+
+
+def _input_of(job: Job, role: str, key: str) -> tuple[Any, ...]:
+    """An input of a job with all that it is compared with."""
+    return role, key, job.kind, job.data.fingerprint, job.data.split, *_aim(job), job.mode

@@ -60,6 +60,8 @@ MAX_ARTEFACT = 2**30
 # a metric of one class, as in recall:1; any other name with a colon is an import path, also one whose module is all that exists
 _DAY = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")
 _METRIC_OF_CLASS = re.compile(r"([^:]+):[0-9]{1,9}")
+# kinds of jobs that are about targets
+AIMED = frozenset({"attack", "score", "certify"})
 DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 
 
@@ -195,6 +197,7 @@ def check_job(job: Job) -> None:
         )
     if job.kind == "certify" and job.data.chain:
         raise DataError("a certificate is of the clean graph, but its data is changed")
+    check_target_rule(job)
     if job.kind in ("attack", "certify"):
         threat_from_dict(job.extra.get("threat", {}))
     labels = job.extra.get("labels", "predicted")
@@ -202,6 +205,25 @@ def check_job(job: Job) -> None:
         raise DataError(f"its attack aims at {str(labels)[:20]} labels, but 'predicted' or 'true' is needed")
     if labels == "true":
         check_true_labels(job.spec.name, str(job.extra.get("knowledge")))
+
+
+def check_target_rule(job: Job) -> None:
+    """Refuse a choice of targets that no recipe makes: of a training, without a seed or number, or without its model."""
+    own, chooser = job.data.targets, "targets" in job.inputs
+    if own is None:
+        if chooser:
+            raise DataError("it has a model that chooses targets, but no rule by which")
+        return
+    if job.kind not in AIMED or job.data.perturbations or job.spec.name == SUBMISSION:
+        raise DataError(
+            f"it is a {job.kind} of {own.rule[:40]} targets, but only attacks and what they lead to have such"
+        )
+    if not own.rule or len(own.rule) > MAX_NAME or not 0 <= own.seed <= MAX_SEED:
+        raise DataError(f"its targets are '{own.rule[:40]}' of seed {own.seed}")
+    if own.by_margins != chooser:
+        raise DataError(
+            f"its targets are {own.rule[:40]}, which {'need a' if own.by_margins else 'need no'} model to choose"
+        )
 
 
 def named_code(job: Job) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from grb.catalogue import is_third_party
 from grb.errors import DataError
+from grb.names import MARGIN_RULES, target_rule
 from grb.pipeline.spec import Spec, digest, jsonable
 
 # name of the spec of a job that nobody computed: its artefact was submitted
@@ -30,6 +31,25 @@ _CATALOGUED = {"fit": "model", "attack": "attack", "certify": "certificate", "pr
 
 
 @dataclass(frozen=True)
+class TargetRule:
+    """How the attacked nodes are chosen among the test nodes of a difficulty.
+
+    Args:
+        rule: ``random=20``, ``class=1`` and the like.
+        seed: Random seed of the choice.
+    """
+
+    rule: str
+    seed: int = 0
+
+    @property
+    def by_margins(self) -> bool:
+        """Whether they are chosen by what a model says: the input ``targets`` of a job."""
+        declared = target_rule(self.rule)
+        return declared is not None and declared[0] in MARGIN_RULES
+
+
+@dataclass(frozen=True)
 class DataRef:
     """A dataset and what happens to its graph before use.
 
@@ -39,6 +59,7 @@ class DataRef:
         chain: Keys of attack jobs whose edits are applied, and perturbations, in this order.
         data_dir: Where the files were found if not on the usual path; not part of the key.
         split: Which of the dataset's splits or folds; None for a dataset with one split.
+        targets: Which of the test nodes are attacked and scored; None for all of a difficulty, and for a training.
     """
 
     dataset: str
@@ -46,6 +67,7 @@ class DataRef:
     chain: tuple[str | Spec, ...] = ()
     data_dir: str | None = field(default=None, compare=False)
     split: int | None = None
+    targets: TargetRule | None = None
 
     def with_edit(self, key: str) -> DataRef:
         """The data with one more edit at the end of its chain."""
@@ -66,6 +88,12 @@ class DataRef:
         return tuple(link for link in self.chain if isinstance(link, Spec))
 
 
+def _target_rule(value: Any) -> TargetRule:
+    if value.keys() != {"rule", "seed"} or type(value["rule"]) is not str or type(value["seed"]) is not int:
+        raise ValueError("a choice of targets that is none")
+    return TargetRule(value["rule"], value["seed"])
+
+
 def _link(value: Any) -> str | Spec:
     if isinstance(value, str):
         return value
@@ -84,7 +112,8 @@ class Job:
         spec: The method: a defense's or an attack's name and changes of its preset.
         data: What it works on.
         method: The built method with every preset filled in, as JSON values; only hashed, never interpreted.
-        inputs: Keys of other jobs by role: ``model`` of a score or certificate, ``surrogate`` of an attack.
+        inputs: Keys of other jobs by role: ``model`` of a score or certificate, ``surrogate`` of an attack, ``targets`` where
+            a model's margins choose these.
         mode: Difficulty of the targets.
         seed: Random seed.
         threads: Number of torch threads, because results depend on it in the last bits.
@@ -142,7 +171,8 @@ class Job:
         """What it is, in a few words."""
         changed = "".join(f" {spec.label}" for spec in self.data.perturbations)
         fold = "" if self.data.split is None else f" split {self.data.split}"
-        where = f"{self.data.dataset}{changed}{fold}" + (f" {self.mode}" if self.mode else "")
+        own = "" if self.data.targets is None else f" {self.data.targets.rule}"
+        where = f"{self.data.dataset}{changed}{fold}" + (f" {self.mode}" if self.mode else "") + own
         if self.kind == "score":
             under = " under attack" if self.data.edits else ""
             return f"score {self.title or 'a model' + under} on {where}"
@@ -159,6 +189,7 @@ class Job:
                 "fingerprint": self.data.fingerprint,
                 "chain": [link if isinstance(link, str) else link.to_dict() for link in self.data.chain],
                 **({} if self.data.split is None else {"split": self.data.split}),
+                **({} if self.data.targets is None else {"targets": dict(vars(self.data.targets))}),
             },
             "method": jsonable(self.method),
             "inputs": dict(self.inputs),
@@ -199,7 +230,11 @@ class Job:
             if values.keys() != _FIELDS or values["format"] != FORMAT or values["kind"] not in KINDS:
                 raise ValueError(f"fields {', '.join(values)[:80]}, kind {values['kind']}")
             data, spec = values["data"], values["spec"]
-            if spec.keys() != _SPEC or data.keys() - {"split"} != _DATA or not isinstance(data["chain"], list):
+            if (
+                spec.keys() != _SPEC
+                or data.keys() - {"split", "targets"} != _DATA
+                or not isinstance(data["chain"], list)
+            ):
                 raise ValueError("other fields in its spec or data")
             held = [values[name] for name in _TYPES]
             texts = (spec["name"], data["dataset"], data["fingerprint"], *values["inputs"].values())
@@ -209,7 +244,8 @@ class Job:
             if not (mode is None or type(mode) is str) or type(split) is not int:
                 raise TypeError("a difficulty or split of another type")
             chain = tuple(map(_link, data["chain"]))
-            ref = DataRef(data["dataset"], data["fingerprint"], chain, data_dir, data.get("split"))
+            targets = None if "targets" not in data else _target_rule(data["targets"])
+            ref = DataRef(data["dataset"], data["fingerprint"], chain, data_dir, data.get("split"), targets)
             own: dict[str, Any] = dict(zip(_TYPES, held))
             return cls(values["kind"], Spec(spec["name"], spec["params"]), ref, mode=mode, **own)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

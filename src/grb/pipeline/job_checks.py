@@ -15,7 +15,7 @@ from grb.pipeline.job import Job
 from grb.pipeline.record import Record
 
 # kind of the job behind every input
-_KINDS = {"model": "fit", "surrogate": "fit"}
+_KINDS = {"model": "fit", "surrogate": "fit", "targets": "fit"}
 
 
 def check_inputs(job: Job, read: Callable[[str], Record]) -> Iterator[str]:
@@ -39,8 +39,17 @@ def check_input(job: Job, role: str, given: Job) -> Iterator[str]:
         yield f"its {role} is a {given.kind}, but a {kind} is needed"
     elif (given.data.fingerprint, given.data.split) != (job.data.fingerprint, job.data.split):
         yield f"its {role} is of another split or dataset than the {job.kind} itself"
+    elif kind == "fit" and given.data.targets is not None:
+        yield f"its {role} is of {given.data.targets.rule[:40]} targets, but a training has none"
+    elif kind == "attack" and job.kind != "fit" and _aim(given) != _aim(job):
+        yield f"its {role} is for other targets than the {job.kind} itself"
     elif kind == "attack" and job.mode is not None and given.mode != job.mode:
         yield f"its {role} is for {str(given.mode)[:20]} targets, but the {job.kind} is of {job.mode[:20]} ones"
+
+
+def _aim(job: Job) -> tuple[object, str | None]:
+    """How the targets of a job were chosen among the test nodes of its difficulty."""
+    return job.data.targets, job.inputs.get("targets")
 
 
 def check_perturbation(job: Job, found: Any) -> Iterator[str]:
@@ -98,8 +107,9 @@ def check_dataset_name(info: DatasetInfo) -> Iterator[str]:
 
 
 def describe_dataset(info: DatasetInfo) -> str:
-    """All that scores on one dataset say of it, whatever its split."""
-    return json.dumps({name: value for name, value in serial.to_dict(info).items() if name != "split"}, sort_keys=True)
+    """All that scores on one dataset say of it, whatever its split and their targets."""
+    own = {name: value for name, value in serial.to_dict(info).items() if name not in ("split", "targets")}
+    return json.dumps(own, sort_keys=True)
 
 
 def without_preset(attack: Any) -> Any:

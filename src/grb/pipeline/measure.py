@@ -14,6 +14,7 @@ from grb.evaluator.measurement import (
     Measurement,
     MethodInfo,
     Outcome,
+    TargetInfo,
     pack_bits,
     submission_label,
 )
@@ -27,7 +28,9 @@ if TYPE_CHECKING:  # whoever only checks a record needs no torch
 Read = Callable[[str], Record]
 
 
-def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measurement:
+def measure(
+    job: Job, dataset: Dataset, found: Evaluation, read: Read, targets: TargetInfo | None = None
+) -> Measurement:
     """The measurement of a score job.
 
     Args:
@@ -35,6 +38,7 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         dataset: What it was computed on.
         found: Its scores.
         read: From the key of a job to its record.
+        targets: Which of the test nodes it is about; None for all of a difficulty.
     """
     victim = read(job.inputs["model"])
     outcomes = {
@@ -48,7 +52,7 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
         for name in found.correct
     }
     return Measurement(
-        dataset_info(job, dataset),
+        dataset_info(job, dataset, targets),
         defense_info(victim),
         attack_info(job, victim, read, dataset),
         outcomes,
@@ -60,11 +64,10 @@ def measure(job: Job, dataset: Dataset, found: Evaluation, read: Read) -> Measur
     )
 
 
-def dataset_info(job: Job, dataset: Dataset) -> DatasetInfo:
-    """What a job was computed on."""
-    return DatasetInfo(
-        dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
-    )
+def dataset_info(job: Job, dataset: Dataset, targets: TargetInfo | None = None) -> DatasetInfo:
+    """What a job was computed on, and which of the test nodes it was about."""
+    about = dataset.name, job.data.dataset, job.data.fingerprint, dataset.synthetic, dataset.task, job.data.split
+    return DatasetInfo(*about, targets)
 
 
 def method_info(record: Record) -> MethodInfo:

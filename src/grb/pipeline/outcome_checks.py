@@ -28,6 +28,18 @@ def packed_bits(text: str, targets: int) -> int:
     return value >> padding
 
 
+def count_bits(text: str) -> int:
+    """How many nodes a choice of targets names, whatever the number of those that it was made among."""
+    unpack = zlib.decompressobj()
+    try:
+        packed = unpack.decompress(base64.b64decode(text, validate=True), MAX_TARGETS // 8)
+    except (ValueError, zlib.error) as error:
+        raise IntegrityError(f"these are no packed bits: {str(error)[:60]}") from None
+    if unpack.unconsumed_tail:
+        raise IntegrityError(f"its choice of targets is of more than {MAX_TARGETS} nodes")
+    return int.from_bytes(packed, "big").bit_count()
+
+
 def check_outcome(name: str, outcome: Outcome, bits: int, metric: str, clean: tuple[int, int] | None) -> Iterator[str]:
     """Yield a sentence for every number of an outcome that its bits contradict.
 

@@ -11,7 +11,7 @@ from typing import Any
 from grb.attack.build import build_attack, steps_of
 from grb.dataset import Dataset, dataset_reference, load_dataset
 from grb.errors import DataError
-from grb.evaluator.measurement import DatasetInfo
+from grb.evaluator.measurement import DatasetInfo, TargetInfo
 from grb.evaluator.scoring import check_metrics
 from grb.pipeline.card import Card
 from grb.pipeline.entry import entry_label, usable
@@ -98,7 +98,14 @@ def _info(
         parts.append(Part(tuple(own), sum(own.values()), limit, certified))
     return StudyInfo(
         **recipe_facts(recipe),
-        dataset=DatasetInfo(dataset.name, reference, dataset.fingerprint(), dataset.synthetic, dataset.task),
+        dataset=DatasetInfo(
+            dataset.name,
+            reference,
+            dataset.fingerprint(),
+            dataset.synthetic,
+            dataset.task,
+            targets=TargetInfo(recipe.targets, recipe.seed) if recipe.targets else None,
+        ),
         parts=tuple(parts),
         cards={label: card.displayed() for label, card in cards.items()},
         recipe=recipe.to_dict(),
@@ -118,6 +125,11 @@ def _plan_folds(
         raise DataError(
             f"recipe '{recipe.name}' asks for {recipe.objective} and {recipe.train_mode} training, but the graphs of "
             f"'{dataset.name}' are separate; only evasion and inductive training are possible there"
+        )
+    if recipe.targets:
+        raise DataError(
+            f"recipe '{recipe.name}' has targets, which are nodes of one graph, but '{dataset.name}' has graphs to classify; "
+            "leave targets out"
         )
     if recipe.certificates:
         raise DataError(

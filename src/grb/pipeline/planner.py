@@ -10,6 +10,7 @@ from typing import Any, get_args
 import torch
 
 from grb.attack.build import build_attack, default_threat_model
+from grb.attack.targets import with_declared_targets
 from grb.catalogue import resolve, spelling
 from grb.certificate import build_certificate
 from grb.dataset import Dataset
@@ -22,7 +23,7 @@ from grb.perturb import build_perturbation
 from grb.pipeline.card import Card
 from grb.pipeline.entry import entry_label
 from grb.pipeline.gate import snapshot
-from grb.pipeline.job import DataRef, Job
+from grb.pipeline.job import DataRef, Job, TargetRule
 from grb.pipeline.profile_job import corruption_spec
 from grb.pipeline.recipe import BASELINES, CORRUPTION, MEMORY_BASELINE, Recipe
 from grb.pipeline.record import Record
@@ -63,6 +64,10 @@ class Planner:
 
     def __init__(self, recipe: Recipe, dataset: Dataset, data: DataRef, common: Mapping[str, Any]) -> None:
         self.recipe, self.dataset, self.data = recipe, dataset, data
+        self.aimed = data  # of attacks, scores and certificates; trainings know nothing of targets
+        if recipe.targets:
+            self.dataset = dataset = with_declared_targets(dataset, recipe.targets, None, seed=recipe.seed)
+            self.aimed = replace(data, targets=TargetRule(recipe.targets, recipe.seed))
         # attacks of one seed that wire alike share their edges in the paper's boards; where the worst case leads, they do not
         self.own_draws = bool(recipe.worst_case)
         self.common = {**common, "study": recipe.name}
@@ -134,6 +139,7 @@ class Planner:
             if job.data.fingerprint == self.data.fingerprint
             and self.recipe.objective == "evasion"
             and (card.kind == "defense" or (card.scenario == self.recipe.scenario and card.mode in self.modes))
+            and (card.kind == "defense" or not self.recipe.targets)  # whoever sent it aimed at all
             and (card.kind == "defense" or self.allowed(job, card.mode))
         ]
 
@@ -341,9 +347,9 @@ class Planner:
         job = Job(
             "certify",
             spec,
-            self.data,
+            self.aimed,
             jsonable(built),
-            inputs={"model": model},
+            inputs={"model": model, **self.choosing()},
             mode=mode,
             seed=self.recipe.seed,
             version=_version({type(built)}),
@@ -394,9 +400,9 @@ class Planner:
         job = Job(
             "attack",
             whole,
-            self.data,
+            self.aimed,
             method,
-            inputs={**({"surrogate": model} if model else {}), **(pool or {})},
+            inputs={**({"surrogate": model} if model else {}), **(pool or {}), **self.choosing()},
             mode=mode,
             seed=self.recipe.seed + repeat,
             version=version,
@@ -411,10 +417,17 @@ class Planner:
         """Part of a score's key only if the recipe asks for more than the metric that ranks."""
         return {"metrics": list(self.recipe.metrics)} if self.recipe.metrics else {}
 
+    def choosing(self) -> dict[str, str]:
+        """The model whose margins choose the targets, as an input: the first surrogate's first training."""
+        if self.aimed.targets is None or not self.aimed.targets.by_margins:
+            return {}
+        return {"targets": self.fit(self.model(self.recipe.surrogates[0]), self.recipe.seed + SURROGATE_SEED)}
+
     def score(self, model: str, edit: str | None, mode: str | None, title: str) -> str:
         """Plan a score and return its key."""
-        data = self.data if edit is None else self.data.with_edit(edit)
-        own: dict[str, Any] = {"inputs": {"model": model}, "mode": mode, "extra": self.metrics, "title": title}
+        data = self.aimed if edit is None else self.aimed.with_edit(edit)
+        inputs = {"model": model, **self.choosing()}
+        own: dict[str, Any] = {"inputs": inputs, "mode": mode, "extra": self.metrics, "title": title}
         return self.add(Job("score", Spec("score"), data, **own, **self.common))
 
 

@@ -14,7 +14,7 @@ from grb.dataset.registry import DIFFICULTIES, FRESH
 from grb.errors import DataError, UnknownName
 from grb.evaluator.measurement import CORRUPTION, OBJECTIVES, TRAIN_MODES
 from grb.metric.names import Metric
-from grb.names import MEMORY, TRANSDUCTIVE, ModelName
+from grb.names import MEMORY, TRANSDUCTIVE, ModelName, target_rule
 from grb.pipeline.safe_yaml import first_duplicate, parse_mapping, read_text
 from grb.pipeline.spec import Spec
 
@@ -67,6 +67,9 @@ class Recipe:
         metrics: Metrics beside the one that ranks, e.g. ``macro-f1`` or ``recall:1``.
         certificates: Certificates of every victim (``grb ls certificates``), under the limits that attacks have; one that
             cannot speak about a victim or the scenario says so in its record.
+        targets: Which test nodes of every difficulty are attacked and scored: ``random=20``, ``degrees=5`` (of every band),
+            ``margin-low=10``, ``margin-high=10`` or ``nettack=40`` by the margins of the first surrogate, ``class=NAME``, or a
+            feature column; empty for all of them.
         worst_case: ``standard`` to attack every victim with the standard ensemble (:mod:`grb.attack.auto`), aimed at predicted
             and at true labels, and to replay the edits that it finds on all victims; empty for no worst case.
         paper: Which published table is shown beside ours; none if empty.
@@ -98,6 +101,7 @@ class Recipe:
     validation: str = "attacked"
     metrics: tuple[str, ...] = ()
     certificates: tuple[Spec, ...] = ()
+    targets: str = ""
     worst_case: str = ""
     quick: Mapping[str, Any] = field(default_factory=dict)
     is_quick: bool = False
@@ -115,6 +119,7 @@ class Recipe:
         self._check_objective()
         self._check_memory()
         self._check_transductive()
+        self._check_targets()
         for metric in self.metrics:
             Metric.parse(metric)
         for mode in self.modes:
@@ -180,6 +185,12 @@ class Recipe:
                     f"recipe '{self.name}' has '{spec.name}', which learns weights for the edges of its training graph and "
                     "says nothing of nodes that it never met; add 'train_mode: transductive'"
                 )
+
+    def _check_targets(self) -> None:
+        """Refuse targets where nobody attacks, and a rule without a number."""
+        if self.targets and self.scenario == CORRUPTION:
+            raise DataError(f"recipe '{self.name}' has targets, but under corruption nobody attacks; leave targets out")
+        target_rule(self.targets)
 
     def quickly(self) -> Recipe:
         """The recipe with its ``quick`` changes; its title says so."""
@@ -248,7 +259,18 @@ def _text(source: str | Path) -> tuple[str, str]:
 
 _SPECS = ("defenses", "attacks", "white_box", "surrogates", "certificates")
 _COUNTS = ("repeats", "white_box_repeats", "victims", "seed", "iterations")
-_TEXTS = ("name", "dataset", "scenario", "title", "paper", "objective", "train_mode", "validation", "worst_case")
+_TEXTS = (
+    "name",
+    "dataset",
+    "scenario",
+    "title",
+    "paper",
+    "objective",
+    "train_mode",
+    "validation",
+    "targets",
+    "worst_case",
+)
 _MAPPINGS = ("training", "threat", "sweep", "quick")
 
 

@@ -212,15 +212,26 @@ def _unnamed(measurements: Measurements) -> Iterator[StudyInfo]:
     for key, each in measurements.items():
         if each.attack is not None:
             scenario, mode, validation = each.attack.scenario, each.defense.train_mode, each.defense.validation
-            group = (each.dataset.fingerprint, scenario, each.objective, mode, validation, each.threads, each.device)
+            aim = repr(each.dataset.targets)
+            group = (
+                each.dataset.fingerprint,
+                scenario,
+                each.objective,
+                mode,
+                validation,
+                each.threads,
+                each.device,
+                aim,
+            )
             groups.setdefault(group, []).append(key)
-    for (fingerprint, scenario, objective, mode, _, threads, device), keys in groups.items():
+    for (fingerprint, scenario, objective, mode, _, threads, device, aim), keys in groups.items():
         victims = {measurements[key].defense.method.key for key in keys}
         clean = [
             key
             for key, each in measurements.items()
             if each.attack is None
             and (each.dataset.fingerprint, each.threads, each.device) == (fingerprint, threads, device)
+            and repr(each.dataset.targets) == aim
             and (each.defense.method.key in victims or objective == "poisoning")
         ]
         first = measurements[keys[0]]
@@ -281,6 +292,7 @@ def _renamed(found: Measurement, several: set[tuple[tuple[str, ...], str]]) -> M
 def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ranking, certified: Certified) -> Board:
     runs = list(_runs(info, part, measurements))
     there = [measurements[key] for key in part.scores if key in measurements]
+    aims = [each.dataset.targets for each in there if each.dataset.targets is not None]
     made = board_from_runs(
         runs,
         dataset=info.dataset.name,
@@ -293,7 +305,7 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ran
         unranked={run.defense for run in runs if is_unranked(run)},
         ranking=ranking,
         meta={
-            "title": info.title if part.limit is None else f"{info.title}, {part.limit[0]} {part.limit[1]:g}",
+            "title": _title(info, part),
             "recipe": info.name,
             "quick": info.quick,
             "synthetic": info.dataset.synthetic,
@@ -306,6 +318,7 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ran
             "measured": len(runs),
             "planned": part.planned or len(runs),
             **({"cards": dict(info.cards)} if info.cards else {}),
+            **({"targets": aims[0].to_dict()} if aims else {}),
         },
     )
     made = _with_certificates(made, info, [certified[key] for key in part.certificates if key in certified])
@@ -313,6 +326,12 @@ def _board(info: StudyInfo, part: Part, measurements: Measurements, ranking: Ran
     claims = compare_claims(made, info.cards, targets)
     flags = [*found_flags(runs), *invalid_flags(runs), *card_flags(info, claims), *score_flags(made, targets)]
     return replace(made, flags=tuple(flags), claims=claims)
+
+
+def _title(info: StudyInfo, part: Part) -> str:
+    """The heading of a board: the study's, the value of a swept limit, and how its targets were chosen."""
+    swept = "" if part.limit is None else f", {part.limit[0]} {part.limit[1]:g}"
+    return info.title + swept + ("" if info.dataset.targets is None else f", targets {info.dataset.targets.label}")
 
 
 def _with_certificates(board: Board, info: StudyInfo, found: list[CertifiedOutcome]) -> Board:

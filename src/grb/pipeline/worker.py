@@ -21,6 +21,7 @@ from grb.attack.auto.ensemble import GraphAutoAttack
 from grb.attack.base import AttackContext, AttackError, Step, run_attack
 from grb.attack.build import build_attack, steps_of
 from grb.attack.modification.poisoning import poisoned
+from grb.attack.targets import with_declared_targets
 from grb.certificate import NotCertifiable, build_certificate, run_certificate
 from grb.dataset import Dataset, View, load_dataset
 from grb.defense import build_defense
@@ -29,7 +30,7 @@ from grb.errors import DataError, IntegrityError
 from grb.evaluator.baseline import check_majority
 from grb.evaluator.blind import Decisions, Question, check_answers, check_new_process
 from grb.evaluator.certified import CertifiedOutcome, outcome_of
-from grb.evaluator.measurement import pack_bits
+from grb.evaluator.measurement import TargetInfo, pack_bits
 from grb.evaluator.new_process import NewProcess
 from grb.evaluator.sanity_checks import check_model
 from grb.evaluator.score_checks import Flag
@@ -42,7 +43,7 @@ from grb.names import ModelName, is_import_path
 from grb.perturb import build_perturbation, remarks
 from grb.pipeline.attack_job import stream_seed, trace, true_labels
 from grb.pipeline.gate import check_edit, check_job, check_model_params, snapshot
-from grb.pipeline.job import Job
+from grb.pipeline.job import Job, TargetRule
 from grb.pipeline.job_checks import check_inputs
 from grb.pipeline.measure import dataset_info, defense_info, measure
 from grb.pipeline.profile_job import check_fits, is_random, perturb, profile, profiling_method
@@ -107,6 +108,7 @@ class Worker:
     ) -> None:
         self.store, self.on_epoch, self.on_step = store, on_epoch, on_step
         self.datasets: LRUCache[tuple[Dataset, str]] = LRUCache(2)
+        self.aimed: LRUCache[tuple[Dataset, TargetInfo]] = LRUCache(4)
         self.models: LRUCache[nn.Module] = LRUCache(32)
         self.edits: LRUCache[GraphEdit] = LRUCache(32)
         self.clean: LRUCache[Answer] = LRUCache(64)
@@ -219,7 +221,7 @@ class Worker:
 
         attacked = dataset
         for key in job.data.edits:
-            attacked = poisoned(attacked, self._edit(key, dataset))
+            attacked = poisoned(attacked, self._edit(key))
         if job.extra.get("validation") == "clean":
             return replace(view(attacked), validation_graph=view(dataset).graph)
         return view(attacked)
@@ -231,7 +233,7 @@ class Worker:
         view = dataset.attacker_view(job.mode)
         limits = threat_from_dict(job.extra["threat"])
         if isinstance(attack, GraphAutoAttack):
-            pool = [self._edit(key, dataset) for role, key in job.inputs.items() if role != "surrogate"]
+            pool = [self._edit(key) for role, key in job.inputs.items() if role not in ("surrogate", "targets")]
             attack = replace(attack, pool=pool)
         aims = true_labels(job, dataset, attack)
         keys = int(job.inputs["surrogate"][:15], 16) if "surrogate" in job.inputs else 0  # those of its scores
@@ -293,7 +295,7 @@ class Worker:
 
     def _score(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         """Score a fresh copy of the model, the attacked graph before any other, and ask it again blindly."""
-        dataset, key = self._dataset(job), job.inputs["model"]
+        (dataset, targets), key = self._aimed(job), job.inputs["model"]
         model, known = self.model(key), self._known(key, dataset)
         graph = self._changed_graph(job, dataset, model)
         # keys are the model's on every graph, so that a hash or a sample of it is one model
@@ -313,16 +315,15 @@ class Worker:
             before=clean[1],
             after=after,
         )
-        return replace(measure(job, dataset, found, self._record), flags=tuple(flags)).to_dict(), {}
+        made = measure(job, dataset, found, self._record, targets)
+        return replace(made, flags=tuple(flags)).to_dict(), {}
 
     def _changed_graph(self, job: Job, dataset: Dataset, model: nn.Module) -> Graph:
         """The graph that a score is about: the dataset's with all perturbations and edits of the job's chain."""
         graph = dataset.graph
         for link in job.data.chain:
             changed = (
-                perturb(dataset, graph, link, job.seed)
-                if isinstance(link, Spec)
-                else graph.apply(self._edit(link, dataset))
+                perturb(dataset, graph, link, job.seed) if isinstance(link, Spec) else graph.apply(self._edit(link))
             )
             graph = check_fits(model, changed, link) if isinstance(link, Spec) else changed
         return graph
@@ -344,12 +345,12 @@ class Worker:
 
     def _certify(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
         """Certify a fresh copy of the model with the keys by which it is scored; a refusal is a result too."""
-        dataset, key = self._dataset(job), job.inputs["model"]
+        (dataset, targets), key = self._aimed(job), job.inputs["model"]
         certificate = build_certificate(job.spec.name, **job.spec.params)
         _check_method(job, certificate)
         victim = self._record(key)
         threat, mode = threat_from_dict(job.extra["threat"]), job.mode or "full"
-        data, defense = dataset_info(job, dataset), defense_info(victim)
+        data, defense = dataset_info(job, dataset, targets), defense_info(victim)
         try:
             if victim.job.extra.get("train_mode") == "transductive":
                 raise NotCertifiable(
@@ -358,9 +359,9 @@ class Worker:
             # keys are the model's on every graph, as in a score
             found = run_certificate(certificate, self.model(key), dataset, threat, mode=mode, seed=int(key[:15], 16))
         except NotCertifiable as error:
-            targets = len(dataset.test_ids(mode))
+            count = len(dataset.test_ids(mode))
             made = CertifiedOutcome(
-                job.spec.name, data, defense, mode, threat.to_dict(), targets, dict(job.spec.params), refusal=str(error)
+                job.spec.name, data, defense, mode, threat.to_dict(), count, dict(job.spec.params), refusal=str(error)
             )
             return made.to_dict(), {}
         return outcome_of(found, data, defense, job.spec.params).to_dict(), {}
@@ -410,7 +411,7 @@ class Worker:
         """
         trained, ids = self._record(key).job, torch.cat([dataset.index_train, dataset.index_val])
         if trained.extra.get("train_mode") == "transductive" and trained.data.edits:
-            new = sum(self._edit(edit, dataset).num_new for edit in trained.data.edits)
+            new = sum(self._edit(edit).num_new for edit in trained.data.edits)
             return torch.ones(dataset.num_nodes + new, dtype=torch.bool)
         items = torch.zeros(dataset.num_items, dtype=torch.bool)
         items[ids] = True
@@ -439,6 +440,10 @@ class Worker:
         return profile(dataset, graph, job, method, notes, pairs).to_dict(), {}
 
     def _dataset(self, job: Job) -> Dataset:
+        return self._aimed(job)[0]
+
+    def _aimed(self, job: Job) -> tuple[Dataset, TargetInfo | None]:
+        """The dataset of a job, and which of the test nodes it is about if these are not all of a difficulty."""
         ref = job.data
 
         def load() -> tuple[Dataset, str]:
@@ -451,7 +456,22 @@ class Worker:
                 f"dataset '{ref.dataset}' has fingerprint {found[:12]}, but the job was planned for "
                 f"{ref.fingerprint[:12]}; plan again"
             )
-        return dataset if ref.split is None else dataset.with_split(ref.split)
+        whole = dataset if ref.split is None else dataset.with_split(ref.split)
+        if ref.targets is None:
+            return whole, None
+        rule, chooser = ref.targets, job.inputs.get("targets")
+        return self.aimed.get(
+            (ref.dataset, ref.data_dir, ref.split, rule, chooser), lambda: self._narrowed(whole, rule, chooser)
+        )
+
+    def _narrowed(self, whole: Dataset, rule: TargetRule, chooser: str | None) -> tuple[Dataset, TargetInfo]:
+        """The dataset with the declared targets as its only test nodes, and which these are."""
+        model = None if chooser is None else self.model(chooser)
+        found = with_declared_targets(whole, rule.rule, model, seed=rule.seed)
+        chosen = {
+            mode: pack_bits(torch.isin(whole.test_ids(mode), ids).numpy()) for mode, ids in found.split.test.items()
+        }
+        return found, TargetInfo(rule.rule, rule.seed, chosen)
 
     def model(self, key: str) -> nn.Module:
         """Return a fresh copy of the trained model of a job, after its bytes were checked."""
@@ -484,14 +504,14 @@ class Worker:
         with self.store.checked(record, "weights") as path:
             yield path, trusted
 
-    def _edit(self, key: str, dataset: Dataset) -> GraphEdit:
+    def _edit(self, key: str) -> GraphEdit:
         """An edit of the store, counted once more against the threat model of its job: the store may come from anywhere."""
 
         def load() -> GraphEdit:
             record = self._record(key)
             with self.store.checked(record, "edit") as path:
                 edit = GraphEdit.load(path)
-            check_edit(edit, record.job, dataset)
+            check_edit(edit, record.job, self._dataset(record.job))
             return edit
 
         return self.edits.get(key, load)
