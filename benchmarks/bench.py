@@ -55,6 +55,7 @@ CALLS: dict[str, list[Call]] = {
     "submission": [Call("--edges 2000000", seconds=60)],
     "store": [Call("--records 20000", seconds=120)],
     "page": [Call("--defenses 20 --attacks 10 --repeats 5", seconds=80)],
+    "hours": [Call(seconds=60)],
     "road": [Call(seconds=60)],
     "edge_lists": [Call(seconds=60)],
     "audit": [Call("--nodes 20000 --edges 120000 --accounts 10 100 --changes 30 --no-corruptions", seconds=120)],

@@ -45,6 +45,7 @@ ARGUMENTS = {
     "graph_queries": "--methods grabnel --queries 2 --answers scores --repeats 1",
     "graphs": "",
     "hardware": "",
+    "hours": "grb-flickr",
     "injection": "cora --repeats 1",
     "kernel": "cora --widths 8",
     "local_edges": "--splits 1 --targets 2 --victims gcn",
