@@ -71,7 +71,7 @@ def train(
 ) -> None:
     """Train models with the papers' settings and score them on every test set; the jobs are those of a recipe.
 
-    Settings for --param are epochs, patience, lr and the constructor's arguments of the model.
+    Settings for --param are epochs, patience, validate_every, lr and the constructor's arguments of the model.
 
     \b
     Examples:

@@ -72,6 +72,7 @@ class Training:
                 optimizer=_adam(model, self.settings.lr, self.weight_decay),
                 epochs=self.settings.epochs,
                 patience=self.settings.patience,
+                eval_every=self.settings.validate_every,
                 generator=generator,
                 on_epoch=self.on_epoch,
                 **self._objective(view),

@@ -171,6 +171,7 @@ class Worker:
                 "lr": settings.lr,
                 "epochs": settings.epochs,
                 "patience": settings.patience,
+                **({} if settings.validate_every == 1 else {"validate_every": settings.validate_every}),
                 **settings.params,
             },
         }
