@@ -18,7 +18,16 @@ from grb.names import ModelName
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
 # arguments of a training that are not the model's
-TRAINING = ("lr", "epochs", "patience", "validate_every", "class_weights", "metric")
+TRAINING = (
+    "lr",
+    "epochs",
+    "patience",
+    "validate_every",
+    "sampled_neighbours",
+    "batch_nodes",
+    "class_weights",
+    "metric",
+)
 # these are not in the tables and get the settings of GCN; the graph-free baseline with one hidden layer (with three it
 # overfits: 54 instead of 64 per cent on grb-cora)
 BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln", "egnnguard": "gcn", "egnnguard+ln": "gcn+ln"}
@@ -35,6 +44,8 @@ class Settings:
         epochs: Maximum number of epochs.
         patience: Epochs without a better validation score before stopping.
         validate_every: Epochs between two validations; the weights that are kept are those of a validated epoch.
+        sampled_neighbours: Neighbours drawn per node and hop for steps on mini-batches; None for whole graphs.
+        batch_nodes: Training nodes of a mini-batch.
         class_weights: ``balanced``, or one weight per class in the loss; None for equal ones.
         metric: Metric that chooses the best epoch; None for accuracy.
     """
@@ -45,6 +56,8 @@ class Settings:
     epochs: int = 2000
     patience: int = 200
     validate_every: int = 1
+    sampled_neighbours: int | None = None
+    batch_nodes: int = 1024
     class_weights: Any = None
     metric: Any = None
 

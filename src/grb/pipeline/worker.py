@@ -172,6 +172,7 @@ class Worker:
                 "epochs": settings.epochs,
                 "patience": settings.patience,
                 **({} if settings.validate_every == 1 else {"validate_every": settings.validate_every}),
+                **({} if settings.sampled_neighbours is None else {"sampled_neighbours": settings.sampled_neighbours}),
                 **settings.params,
             },
         }
