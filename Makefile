@@ -58,11 +58,9 @@ STRESS := tests/pipeline tests/cli/test_environment.py tests/contract tests/test
 stress: $(VENV)/.stamp-dev
 	$(TEST_ENV) HYPOTHESIS_PROFILE=stress $(BIN)/python -m pytest -n $(WORKERS) -m "stress or not stress" --durations=25 $(STRESS)
 
+# each has a limit of seconds, which add up to an hour
 bench: $(VENV)/.stamp-dev
-	@for file in benchmarks/[a-z]*.py; do \
-		[ -e "$$file" ] || { echo "no benchmarks yet"; break; }; \
-		echo "# $$file"; OMP_WAIT_POLICY=PASSIVE $(BIN)/python "$$file" || exit 1; \
-	done
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python benchmarks/bench.py
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

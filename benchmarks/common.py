@@ -65,6 +65,23 @@ def best(run: Callable[[], object], repeats: int = 10, *, cpu: bool = False) -> 
     return min(seconds)
 
 
+@lru_cache(maxsize=1)
+def gemm_rate() -> float:
+    """GFLOP/s of a large product of dense matrices in this run, the bound of everything that is made of smaller ones."""
+    size = 64 if TINY else 1024
+    a, b = torch.ones(size, size), torch.ones(size, size)
+    return 2 * size**3 / best(lambda: a @ b, 10, cpu=True) / 1e9
+
+
+def gemm_bound(run: Callable[[], object]) -> float:
+    """Milliseconds of CPU time that the dense products of a run take at the rate of :func:`gemm_rate`, per core."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops() / gemm_rate() / 1e6
+
+
 def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 

@@ -4,7 +4,8 @@
 
 The victim is the GCN of Tables 6 to 10 with random weights (the cost does not depend on them), limits are Table 12's.
 CPU milliseconds of one signed-gradient iteration: ``incremental`` recomputes only rows that can change and that the loss
-sees, ``full graph`` is the plain forward and backward pass. ``set_up_ms``: clean forward
+sees, ``full graph`` is the plain forward and backward pass; ``gemm_bound_ms`` is what its dense products alone take at the
+rate of a large one in the same run. ``set_up_ms``: clean forward
 pass, paid once, and planning, paid once per round. Whole attacks: cora FGSM of 100
 iterations and TDGIA of 5 x 100; flickr FGSM of 10 iterations and one batch of TDGIA edges.
 """
@@ -15,7 +16,7 @@ import argparse
 import time
 
 import torch
-from common import best, options, peak_gigabytes, row, sized_dataset, started, untrained
+from common import best, gemm_bound, options, peak_gigabytes, row, sized_dataset, started, untrained
 from torch import nn
 
 from grb.attack.base import AttackContext, clean_labels, run_attack
@@ -69,8 +70,17 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
     cheap = best(lambda: step(forward), arguments.repeats, cpu=True)
     peak = peak_gigabytes()
     common = {"size": size, "mode": arguments.mode, "nodes": limits.nodes, "targets": len(labels)}
+    bound = gemm_bound(lambda: step(forward))
     once = f"{1000 * shared:.0f} + {1000 * set_up:.0f}"
-    row(**common, what="iteration incremental", cpu_ms=1000 * cheap, set_up_ms=once, ratio="", peak_gb=peak)
+    row(
+        **common,
+        what="iteration incremental",
+        cpu_ms=1000 * cheap,
+        gemm_bound_ms=bound,
+        set_up_ms=once,
+        ratio="",
+        peak_gb=peak,
+    )
     if arguments.naive or size in ("cora", "flickr"):
         new = torch.arange(context.graph.n, edit.n_after)
         plain = full_forward(model, context.graph.apply(edit), new, context.targets)
@@ -81,6 +91,7 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
             **common,
             what="iteration full graph",
             cpu_ms=1000 * cost,
+            gemm_bound_ms=gemm_bound(lambda: step(plain)),
             set_up_ms="",
             ratio=gain,
             peak_gb=peak_gigabytes(),
@@ -98,7 +109,15 @@ def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
         attacks = {"FGSM 10 iterations": FGSM(steps=10)}
     for what, attack in attacks.items():
         seconds = best(lambda: run_attack(attack, context, seed=0), 3, cpu=True)
-        row(**common, what=what, cpu_ms=1000 * seconds, set_up_ms="", ratio="", peak_gb=peak_gigabytes())
+        row(
+            **common,
+            what=what,
+            cpu_ms=1000 * seconds,
+            gemm_bound_ms="",
+            set_up_ms="",
+            ratio="",
+            peak_gb=peak_gigabytes(),
+        )
     if size == "flickr":
         logits, labels = clean_labels(context)
         probs = torch.softmax(logits[context.targets], dim=1)
@@ -108,6 +127,7 @@ def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
             **common,
             what="one TDGIA edge batch",
             cpu_ms=1000 * seconds,
+            gemm_bound_ms="",
             set_up_ms="",
             ratio="",
             peak_gb=peak_gigabytes(),

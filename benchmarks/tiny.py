@@ -26,7 +26,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SWITCH = "GRB_BENCH_TINY"
 # parts of others, a file that writes the pages of the documentation, and datasets that only the command line uses
-PARTS = {"citation", "common", "families", "other_domains", "report", "results", "scalable", "tiny"}
+PARTS = {"bench", "citation", "common", "families", "other_domains", "report", "results", "scalable", "tiny"}
 # how each is called; OUT is a temporary directory
 ARGUMENTS = {
     "accuracy": "--seeds 1 --models gcn",
@@ -44,6 +44,8 @@ ARGUMENTS = {
     "gin": "--models gin --seeds 1 --epochs 3 --at-epochs 3",
     "graph_queries": "--methods grabnel --queries 2 --answers scores --repeats 1",
     "graphs": "",
+    "hardware": "",
+    "hours": "grb-flickr",
     "injection": "cora --repeats 1",
     "kernel": "cora --widths 8",
     "local_edges": "--splits 1 --targets 2 --victims gcn",

@@ -89,7 +89,8 @@ def train(
         on_epoch: Called after each epoch, for progress.
         class_weights: ``balanced`` (as in scikit-learn), or one weight per class in the loss.
         metric: Metric that chooses the best validation epoch instead of accuracy, e.g. ``macro-f1`` or ``recall:1``.
-        params: Constructor arguments of the model instead of the preset, e.g. ``hidden_features=[32, 32]``.
+        params: Constructor arguments of the model instead of the preset, e.g. ``hidden_features=[32, 32]``; or
+            ``validate_every=5``, epochs between two validations.
 
     >>> from grb.dataset import load_dataset
     >>> dataset = load_dataset("synth-tiny")

@@ -34,7 +34,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
 
 
 def test_every_file_runs_at_a_tiny_size(lines: list[list[str]]) -> None:
-    parts = {"citation", "common", "families", "other_domains", "report", "results", "scalable", "tiny"}
+    parts = {"bench", "citation", "common", "families", "other_domains", "report", "results", "scalable", "tiny"}
     assert {name for name, *_ in lines} == {path.stem for path in BENCHMARKS.glob("*.py")} - parts
     assert {outcome for _, outcome, _ in lines} == {"ok"}
 
@@ -51,3 +51,35 @@ def test_the_bound_of_the_kernel_is_what_any_product_has_to_move(monkeypatch: py
     op = CSR(Pattern(starts, ends, 4), torch.ones(3))
     # 3 starts, 3 columns and 3 values of 4 bytes; 4 rows of 5 numbers in, 2 out
     assert compulsory_bytes(op, torch.zeros(4, 5)) == 4 * (3 + 3 + 3) + 4 * 5 * (4 + 2)
+
+
+def test_all_benchmarks_together_take_at_most_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import bench
+    import tiny
+
+    assert set(bench.CALLS) == set(tiny.files())
+    last = bench.CALLS["hardware"]
+    assert sum(call.seconds for calls in (*bench.CALLS.values(), last) for call in calls) <= bench.HOUR
+
+
+def test_what_crashes_hangs_or_lacks_its_data_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import bench
+
+    for name, code in {
+        "fine": "print('a,b')",
+        "bad": "raise SystemExit(3)",
+        "slow": "import time; time.sleep(60)",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.setattr(bench, "HERE", tmp_path)
+    monkeypatch.setenv("GRB_DATA", "")
+    names = {"fine": 60, "bad": 60, "slow": 1}
+    ends = [bench.run(name, bench.Call(seconds=seconds), tmp_path) for name, seconds in names.items()]
+    assert ends == ["ok", "crashed with exit code 3", "stopped after 1 s"]
+    assert bench.run("fine", bench.Call(needs="grb-corra"), tmp_path).startswith("left out: ")
+    assert bench.run("fine", bench.Call("POOL"), tmp_path) == "left out: POOL is not below $GRB_DATA"
+    assert "# fine.py \na,b\n" in capfd.readouterr().out

@@ -28,6 +28,20 @@ def test_a_plan_counts_the_jobs_and_what_they_cost_and_makes_nothing(grb_json, m
     assert not (tmp_path / "store").exists()
 
 
+def test_several_numbers_of_workers_are_simulated(grb, grb_json, mine, tmp_path):
+    options = ("run", mine, "--plan", "--store", tmp_path / "store", "--workers")
+    found = grb_json(*options, "1,4,64")
+    wall = found["wall_seconds"]
+    assert list(wall) == ["1", "4", "64"] and found["workers"] == 1
+    assert wall["1"] == pytest.approx(found["cpu_seconds"] + 0.007 * 38)
+    assert wall["1"] > wall["4"] >= wall["64"] > wall["1"] / 40
+    assert "on 1 workers, " in grb(*options, "1,4,64").output
+    for words in ("two", "1,,2"):
+        assert refusal(grb(*options, words)).startswith(f"--workers is '{words}', but a number is needed")
+    done = grb("run", mine, "--store", tmp_path / "store", "--workers", "1,2")
+    assert refusal(done).startswith("--workers is '1,2', but a run has one number of workers")
+
+
 @pytest.mark.parametrize(
     ("options", "scores"),
     [

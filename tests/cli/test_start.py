@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from grb import catalogue
+from grb.cli.app import app
 from grb.pipeline import Store
 
 WITHOUT_TORCH = """
@@ -48,10 +51,31 @@ def test_verbs_of_stores_boards_and_pages_import_no_torch(place: Path) -> None:
         f"store ls {store}",
         f"store verify {store}",
         f"leaderboard {store}",
-        *(f"leaderboard {store} --format {kind}" for kind in ("csv", "json", "latex", "csv-runs")),
+        *(f"leaderboard {store} --format {kind}" for kind in ("csv", "json", "latex", "markdown", "csv-runs")),
+        f"leaderboard {store} --format site -o {place / 'site'}",
         f"leaderboard {store} --format html -o {place / 'page.html'}",
         f"store copy {store} {place / 'copy'}",
         f"store gc {store}",
+    ]
+    assert outcomes(lines) == ["0"] * len(lines)
+
+
+def test_help_of_every_verb_and_all_lists_import_no_torch() -> None:
+    verbs = [name for name in get_command(app).commands if name not in ("store", "taxonomy", "data")]  # type: ignore[attr-defined]
+    assert {"run", "train", "attack", "leaderboard", "figures"} <= set(verbs)
+    groups = [
+        "store verify",
+        "store copy",
+        "taxonomy run",
+        "taxonomy analyse",
+        "taxonomy place",
+        "data get",
+        "data check",
+    ]
+    lines = [
+        "--help",
+        *(f"{verb} --help" for verb in (*verbs, *groups)),
+        *(f"ls {kind}s" for kind in catalogue.kinds()),
     ]
     assert outcomes(lines) == ["0"] * len(lines)
 

@@ -35,6 +35,18 @@ def test_json_agrees_with_the_python_interface(grb_json):
     assert (result["threads"], result["device"], result["train_mode"]) == (1, "cpu", "inductive")
 
 
+def test_threads_are_chosen_by_size_or_a_note_says_that_more_are_slower(grb, grb_json, monkeypatch):
+    assert grb_json("train", "gcn", *TINY, "--threads", "auto")["threads"] == 1
+    done = grb("train", "gcn", *TINY, "--threads", "2", "--json")
+    assert json.loads(done.stdout)["threads"] == 2
+    assert "2 threads are slower than one; --threads auto chooses" in done.stderr
+    monkeypatch.setattr("grb.graph.threads.FROM_NODES", 10)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+    done = grb("train", "gcn", *TINY, "--threads", "auto", "--json")
+    assert json.loads(done.stdout)["threads"] == 2
+    assert "slower" not in done.stderr
+
+
 def test_every_model_is_trained_with_every_seed(grb, grb_json):
     arguments = ("train", "gcn", "mlp", "gcn", *TINY, "--seeds", 2)
     result = grb_json(*arguments)
@@ -122,6 +134,7 @@ def test_defenses_that_fit_nothing_are_refused(grb, model, sentence):
         (["-p", "epochs=2", "-p", "epochs=3"], "--param gives epochs twice"),
         (["-p", "epoch=2"], "model 'gcn' does not take 'epoch'; did you mean 'epochs'? It takes "),
         (["--threads", "0"], "--threads is 0, but at least 1 is needed"),
+        (["--threads", "many"], "--threads is 'many', but a number or auto is needed"),
         (["--seeds", "0"], "--seeds is '0', but a number of seeds (5), a range (0-4) or a list (0,3) is needed"),
         (["--seeds", "4-0"], "--seeds is '4-0', but"),
         (["--seeds", "a"], "--seeds is 'a', but"),

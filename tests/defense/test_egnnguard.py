@@ -11,6 +11,7 @@ from grb.graph import Adjacency, Graph, adjacency_from_edges
 from grb.graph.normalise import with_self_loops
 from grb.graph.sparse import CSR
 from grb.model.base import predict
+from grb.model.similarity import cosines
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def star() -> Adjacency:
 
 def weights(adj: Adjacency, h: torch.Tensor, threshold: float = 0.1) -> torch.Tensor:
     pattern, _ = with_self_loops(adj)
-    return CSR(pattern, egnnguard_weights(pattern, h, threshold=threshold)[0]) @ torch.eye(adj.n)
+    return CSR(pattern, egnnguard_weights(pattern, cosines(pattern, h), threshold=threshold)[0]) @ torch.eye(adj.n)
 
 
 def test_weights_worked_out_by_hand(star: Adjacency) -> None:
@@ -64,8 +65,8 @@ def test_the_output_layer_is_used(star: Adjacency) -> None:
 def test_an_edge_cut_once_stays_cut(star: Adjacency) -> None:
     pattern, _ = with_self_loops(star)
     like, unlike = torch.ones(5, 2), torch.tensor([[1.0, 0], [0, 1], [1, 0], [1, 0], [1, 0]])
-    _, left = egnnguard_weights(pattern, unlike)
-    weights, _ = egnnguard_weights(pattern, like, left)
+    _, left = egnnguard_weights(pattern, cosines(pattern, unlike))
+    weights, _ = egnnguard_weights(pattern, cosines(pattern, like), left)
     assert ((CSR(pattern, weights) @ torch.eye(5))[0] > 0).tolist() == [True, False, True, True, False]
 
 

@@ -7,12 +7,13 @@ from grb.defense.gnnguard import Gate, GCNGuard, similarity_weights
 from grb.graph import Adjacency, Graph, adjacency_from_edges
 from grb.graph.normalise import with_self_loops
 from grb.graph.sparse import CSR
+from grb.model.similarity import cosines
 
 
 def weights(adj: Adjacency, h: torch.Tensor) -> torch.Tensor:
     """The weights as a dense matrix."""
     pattern, _ = with_self_loops(adj)
-    return CSR(pattern, similarity_weights(pattern, h)) @ torch.eye(adj.n)
+    return CSR(pattern, similarity_weights(pattern, cosines(pattern, h))) @ torch.eye(adj.n)
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_rows_sum_to_one_also_with_zero_rows(star: Adjacency) -> None:
 
 def test_the_gate_keeps_all_edges_at_first_and_drops_what_it_learns_to(star: Adjacency) -> None:
     pattern, _ = with_self_loops(star)
-    alpha = similarity_weights(pattern, torch.ones(5, 2))
+    alpha = similarity_weights(pattern, cosines(pattern, torch.ones(5, 2)))
     gate = Gate().eval()
     assert torch.equal(gate(pattern, alpha), alpha)
     with torch.no_grad():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from grb.graph import Pattern
+from grb.graph import CSR, Pattern
 from grb.graph.attention import attend, edge_softmax, gather_columns, gather_rows
 
 
@@ -36,6 +36,23 @@ def test_attend_equals_dense_attention(pattern: Pattern) -> None:
     dense = torch.zeros(4, 5, 3)
     dense[[0, 0, 2, 2, 2, 3], [1, 4, 0, 2, 3, 2]] = alpha
     torch.testing.assert_close(attend(pattern, alpha, x), torch.einsum("ijh,jhd->ihd", dense, x))
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_attend_gives_the_bits_of_one_product_per_head(heads: int) -> None:
+    """On a symmetric pattern, whose transpose is the pattern itself while its weights are not symmetric."""
+    ring = torch.tensor([[0, 1, 4], [0, 1, 2], [1, 2, 3], [2, 3, 4], [0, 3, 4]])
+    pattern = Pattern(torch.arange(0, 16, 3), ring.flatten(), 5, symmetric=True)
+    generator = torch.Generator().manual_seed(0)
+    alpha = torch.rand(15, heads, generator=generator).requires_grad_()
+    x = torch.rand(5, heads, 4, generator=generator).requires_grad_()
+    weights = torch.rand(5, heads, 4, generator=generator)
+    plain = torch.stack([CSR(pattern, alpha[:, head].contiguous()) @ x[:, head] for head in range(heads)], dim=1)
+    expected = torch.autograd.grad((plain * weights).sum(), (alpha, x))
+    together = attend(pattern, alpha, x)
+    found = torch.autograd.grad((together * weights).sum(), (alpha, x))
+    assert torch.equal(together, plain)
+    assert all(torch.equal(own, other) for own, other in zip(found, expected, strict=True))
 
 
 def test_gradients(pattern: Pattern) -> None:

@@ -18,8 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from grb.attack.passes import counted
+from grb.attack.similarity_passes import similarity_forward
 from grb.graph import CSR, Adjacency, Graph, GraphEdit, Pattern, dense
 from grb.model.base import Mix, Pool, Propagate, Rows, Stage, State, evaluating, prepare
+from grb.model.ours import is_ours
+from grb.model.similarity import SimilarityModel
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -45,6 +48,12 @@ class Rewired:
                 self.lead.append(stage)
             with evaluating(model):
                 self.state = _through(self.lead, (graph.x,))
+        self.similar: State = ()
+        # a model of others could say that less depends on injected rows than does
+        if isinstance(model, SimilarityModel) and isinstance(graph.x, Tensor) and is_ours(model):
+            self.layers = model.similarity_layers()
+            with evaluating(model):
+                self.similar = self.layers[0].rows((graph.x,))
 
     def logits(self) -> Tensor:
         """Logits of all nodes of the clean graph, [n, classes]."""
@@ -71,6 +80,9 @@ class Rewired:
         adj = self.graph.adj.edited(wired.add, wired.drop, base=wired.base, n=wired.n_after)
         new = torch.arange(wired.base, wired.n_after)
         op, ops = self._operators(adj)
+        if self.similar:
+            with evaluating(self.model):
+                return similarity_forward(self.layers, op, self.similar, new, targets), True
         if ops is None or self.stages is None:
             return full_forward(self.model, self.graph.apply(wired), new, targets, op), False
         front = _Front(adj.n, new, torch.arange(wired.base), self.state)

@@ -105,7 +105,7 @@ def attack(
     seeds: options.Seeds = None,
     written: Output = None,
     figures: Figures = None,
-    threads: options.Threads = 1,
+    threads: options.Threads = "1",
     store: options.KeptStore = None,
     as_json: options.Json = False,
 ) -> None:
@@ -129,7 +129,7 @@ def attack(
     """
     from grb.dataset import load_dataset
 
-    options.check_counts(threads=threads)
+    options.check_threads(threads)
     if targets is not None:
         attack_targets.check(difficulty, figures, store)
     listed, changes, allowed = (
@@ -149,8 +149,9 @@ def attack(
     options.use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())
     loaded = load_dataset(source)
+    count = options.use_threads(threads, loaded)
     loaded, number = on_split(loaded, [meta for _, meta in roles.files.values()])
-    planner = jobs.planner(loaded, source, split=number, threads=threads)
+    planner = jobs.planner(loaded, source, split=number, threads=count)
     for file, (own, meta) in roles.files.items():
         check_model(file, own, meta, loaded, planner.data.fingerprint)
     if labels == "true" and loaded.labels.dim() != 1:
@@ -183,7 +184,7 @@ def attack(
             message=lambda run: attack_report.message(place, run),
             steps=lambda job: attack_report.expected_steps(job, loaded),
         )
-        header = {**jobs.header(loaded, planner.data.fingerprint, threads), "knowledge": knowledge}
+        header = {**jobs.header(loaded, planner.data.fingerprint, count), "knowledge": knowledge}
         header |= {"attacked": about, "labels": labels}
         over = [run for run in runs if run.error or all(map(place.has, run.keys))]
         for run in over:

@@ -61,7 +61,7 @@ def certify(
     difficulty: options.Difficulties = "full",
     seed: options.Seed = None,
     seeds: options.Seeds = None,
-    threads: options.Threads = 1,
+    threads: options.Threads = "1",
     store: options.KeptStore = None,
     as_json: options.Json = False,
 ) -> None:
@@ -81,7 +81,7 @@ def certify(
     from grb.pipeline.recipe import SCENARIOS
     from grb.trainer.checkpoint import load_model_with_meta
 
-    options.check_counts(threads=threads)
+    options.check_threads(threads)
     if scenario not in SCENARIOS:
         raise DataError(f"--scenario is '{scenario}', but {' or '.join(SCENARIOS)} is needed")
     settings, training = options.settings_of(params, "--param"), options.settings_of(model_params, "--model-param")
@@ -95,7 +95,8 @@ def certify(
     own, meta = (None, {}) if file is None else load_model_with_meta(file)
     source = dataset or trained_on(Path(model), meta)
     loaded, number = on_split(load_dataset(source), [meta])
-    planner = jobs.planner(loaded, source, split=number, threads=threads)
+    count = options.use_threads(threads, loaded)
+    planner = jobs.planner(loaded, source, split=number, threads=count)
     threats = _threats(scenario, loaded, options.chosen_difficulties(difficulty, loaded), allowed)
     with jobs.opened_store(store) as place:
         fits, shown = _fits(planner, place, file, own, meta, model, training, listed)
@@ -110,7 +111,7 @@ def certify(
         )
         found = {run.job: _outcome(place, run) for run in runs if run.error is None and place.has(run.job)}
     result = {
-        **jobs.header(loaded, planner.data.fingerprint, threads),
+        **jobs.header(loaded, planner.data.fingerprint, count),
         "scenario": scenario,
         "results": [_values(each, key) for key, each in found.items()],
         "failed": [{"run": run.title, "error": run.error} for run in runs if run.error],

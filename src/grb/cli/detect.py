@@ -33,7 +33,7 @@ def detect(
     dataset: Annotated[str, typer.Option("--dataset", "-d", help="Dataset that they belong to.")],
     detector: Detectors = None,
     seed: options.Seed = None,
-    threads: options.Threads = 1,
+    threads: options.Threads = "1",
     as_json: options.Json = False,
 ) -> None:
     """Score the nodes and edges of attacked graphs by detectors that have seen the training graph alone.
@@ -53,10 +53,11 @@ def detect(
     from grb.detector import build_detector
     from grb.detector import detect as detected
 
-    options.check_counts(threads=threads)
+    options.check_threads(threads)
     options.use_machine(threads)
     names = list(dict.fromkeys(spelling("detector", name) for name in detector or entries("detector")))
     loaded = load_dataset(dataset)
+    options.use_threads(threads, loaded)
     if loaded.task != "node":
         raise DataError(f"a detector scores nodes, but '{loaded.name}' has graphs to classify")
     files = [file for path in edits for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb import catalogue
+from grb.cli import output
 from grb.errors import DataError
 from grb.names import is_import_path
 
@@ -60,14 +61,35 @@ def find_code(names: Iterable[str], folder: Path | None = None) -> None:
             sys.path.append(str(place.resolve()))
 
 
-def use_machine(threads: int) -> None:
-    """Threads of torch, and large memory blocks that are reused: choices of a program, not of the library."""
+def use_machine(threads: int | str) -> None:
+    """Threads of torch, one until the size is known, and large memory blocks that are reused: choices of a program."""
     import torch
 
     from grb.graph.memory import keep_memory
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1 if threads == AUTO else int(threads))
     keep_memory()
+
+
+def check_threads(threads: str) -> None:
+    """Refuse a number of threads that is none, before anything is loaded."""
+    if threads == AUTO:
+        return
+    if not threads.isdecimal():
+        raise DataError(f"--threads is '{threads}', but a number or {AUTO} is needed")
+    check_counts(threads=int(threads))
+
+
+def use_threads(threads: str, dataset: Dataset) -> int:
+    """Set the number of threads for a dataset, with a note where more than one would slow it down, and return it."""
+    from grb.graph.threads import threads_for
+
+    worth = threads_for(dataset.num_nodes)
+    count = worth if threads == AUTO else int(threads)
+    if count > worth == 1:
+        output.echo(f"note: on {dataset.num_nodes} nodes {count} threads are slower than one; --threads {AUTO} chooses")
+    use_machine(count)
+    return count
 
 
 def expect_many_records() -> None:
@@ -240,8 +262,15 @@ def limit_option(names: str) -> Any:
 
 Device = Annotated[str, typer.Option("--device", help="Device to compute on: cpu, cuda, cuda:1, ...")]
 Threads = Annotated[
-    int, typer.Option("--threads", help="Number of torch threads; results are reproducible per number.")
+    str,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Number of torch threads, or auto: one for small graphs, all cores for large ones. Results are reproducible "
+        "per number.",
+    ),
 ]
+AUTO = "auto"
 
 
 TargetNodes = Annotated[

@@ -26,7 +26,7 @@ def run(
     repeats: run_options.Repeats = None,
     difficulty: run_options.Difficulties = None,
     shard: run_options.Shard = None,
-    workers: run_options.Workers = None,
+    workers: run_options.WorkerCounts = None,
     timeout: run_options.Timeout = None,
     memory: run_options.Memory = None,
     dask: run_options.Dask = None,
@@ -43,6 +43,7 @@ def run(
     Examples:
       grb reproduce synth-cora                           needs no download
       grb run grb-cora --quick --plan                    how many jobs, how long
+      grb run grb-cora --plan --workers 8,32,128         how long on a cluster
       grb run grb-cora --victims 5                       intervals over five trainings
       grb run my-recipe.yaml --store results --workers 2
       grb run grb-cora --shard 1/4
@@ -59,9 +60,10 @@ def run(
     find_code([record.job.sent_code or "" for record in submitted])
     whole = cached_plan(made, submitted=submitted)
     study = run_options.part(whole, shard)
-    limits = run_options.Resources(workers, timeout, memory, dask)
+    counts = run_options.worker_counts(workers, several=plan)
+    limits = run_options.Resources(counts[0] if counts else None, timeout, memory, dask)
     if plan:
-        show_plan(made, study, place, limits.cores, as_json)
+        show_plan(made, study, place, counts or [limits.cores], as_json)
         return
     outcome = run_options.carry_out(study, place, limits, as_json=as_json)
     scored = [key for key in whole.targets if place.has(key)]
@@ -81,12 +83,16 @@ def run(
         raise typer.Exit(code)
 
 
-def show_plan(recipe: Recipe, study: Study, store: Store, cores: int, as_json: bool) -> None:
+def show_plan(recipe: Recipe, study: Study, store: Store, counts: list[int], as_json: bool) -> None:
     """What a study will run, what is done already, and what the rest will cost."""
-    from grb.pipeline.estimate import estimate
+    from grb.pipeline.estimate import costs_of, lines_of
+    from grb.pipeline.simulate import wall_seconds
 
-    lines = estimate(study, store)
+    costs = costs_of(study, store)
+    lines = lines_of(study, costs)
     seconds = sum(line.seconds for line in lines)
+    each = {key: cost.seconds for key, cost in costs.items()}
+    wall = {count: wall_seconds(study, each, max(count, 1)) for count in counts}
     if as_json:
         output.print_json(
             {
@@ -95,7 +101,8 @@ def show_plan(recipe: Recipe, study: Study, store: Store, cores: int, as_json: b
                 "store": str(store.path),
                 "jobs": [vars(line) for line in lines],
                 "cpu_seconds": seconds,
-                "workers": cores,
+                "workers": max(counts[0], 1),
+                "wall_seconds": {str(count): value for count, value in wall.items()},
                 "measurements": len(study.targets),
             }
         )
@@ -116,7 +123,8 @@ def show_plan(recipe: Recipe, study: Study, store: Store, cores: int, as_json: b
     output.table(study.title, headers, rows, numbers=headers[1:])
     sure = all(line.measured for line in lines)
     output.echo(
-        f"about {duration(seconds / cores)} on {cores} workers"
+        "about "
+        + ", ".join(f"{duration(value)} on {count} workers" for count, value in wall.items())
         + ("" if sure else "; ~ is guessed from the dataset's size")
         + f"; store: {store.path}"
     )

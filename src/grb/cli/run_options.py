@@ -15,7 +15,7 @@ from grb.cli.progress import ProgressReporter
 from grb.errors import DataError
 
 if TYPE_CHECKING:
-    from grb.pipeline import Outcome, Recipe, Spec, Store, Study
+    from grb.pipeline import Event, Outcome, Recipe, Spec, Store, Study
 
 Quick = Annotated[bool, typer.Option("--quick", help="Run the recipe's small variant: fewer repeats and iterations.")]
 Victims = Annotated[int | None, typer.Option(help="Number of trainings of every victim; 1 in the paper.")]
@@ -25,6 +25,13 @@ Difficulties = Annotated[
 ]
 Shard = Annotated[str | None, typer.Option(metavar="I/N", help="Run only the I-th of N parts, for several machines.")]
 Workers = Annotated[int | None, typer.Option(help="Number of worker processes; the number of cores by default.")]
+WorkerCounts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        help="Number of worker processes, the number of cores by default; with --plan several, as in 8,32,128.",
+    ),
+]
 Timeout = Annotated[float | None, typer.Option(help="Maximum seconds of a job.")]
 Memory = Annotated[float | None, typer.Option(help="Maximum megabytes of a worker.")]
 Dask = Annotated[
@@ -67,6 +74,21 @@ def chosen(
     )
 
 
+def worker_counts(text: str | None, *, several: bool) -> list[int]:
+    """The numbers of workers that an option names; none if it was not given."""
+    if text is None:
+        return []
+    words = text.split(",")
+    if not all(word.strip().lstrip("-").isdecimal() for word in words):
+        raise DataError(f"--workers is '{text}', but a number is needed, or with --plan several, as in 8,32,128")
+    if len(words) > 1 and not several:
+        raise DataError(f"--workers is '{text}', but a run has one number of workers; several go with --plan")
+    counts = [int(word) for word in words]
+    if min(counts) < 0:
+        raise DataError(f"workers is {min(counts)}, but 0 (in this process) or more are needed")
+    return counts
+
+
 def part(study: Study, shard: str | None) -> Study:
     """The study, or one shard of it."""
     if shard is None:
@@ -96,6 +118,7 @@ def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool
     """Run what is missing, with a progress line or JSON events; the store knows the study from now on."""
     from grb.pipeline import Limits, run
     from grb.pipeline.estimate import seconds_of
+    from grb.pipeline.job_times import remember
 
     workers = resources.workers if resources.workers is not None else os.cpu_count() or 1
     limits = Limits(workers, resources.timeout, resources.memory)
@@ -108,7 +131,16 @@ def carry_out(study: Study, store: Store, resources: Resources, *, as_json: bool
         workers=resources.cores,
         as_json=as_json,
     ) as progress:
-        outcome = run(study, store, limits=limits, cluster=resources.dask, on_event=progress.on_event)
+        done: list[str] = []
+
+        def on_event(event: Event) -> None:
+            progress.on_event(event)
+            if event.kind == "done":
+                done.append(event.job.key)
+
+        outcome = run(study, store, limits=limits, cluster=resources.dask, on_event=on_event)
+    if resources.dask is None:  # jobs of other machines say nothing about this one
+        remember(store.read(key) for key in done if store.has(key))
     if outcome.failed:
         output.echo(
             f"{len(outcome.failed)} jobs failed and {outcome.skipped} wait for them; run again to try once more"

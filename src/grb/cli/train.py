@@ -64,14 +64,14 @@ def train(
     difficulty: options.Difficulties = "all",
     split: SplitNumber = None,
     device: options.Device = "cpu",
-    threads: options.Threads = 1,
+    threads: options.Threads = "1",
     written: Output = None,
     store: options.KeptStore = None,
     as_json: options.Json = False,
 ) -> None:
     """Train models with the papers' settings and score them on every test set; the jobs are those of a recipe.
 
-    Settings for --param are epochs, patience, lr and the constructor's arguments of the model.
+    Settings for --param are epochs, patience, validate_every, lr and the constructor's arguments of the model.
 
     \b
     Examples:
@@ -84,13 +84,14 @@ def train(
     from grb.dataset import load_dataset
     from grb.trainer.trainer import check_device
 
-    options.check_counts(threads=threads)
+    options.check_threads(threads)
     listed, changes = options.chosen_seeds(seed, seeds), options.settings_of(params, "--param")
     if train_mode not in ("inductive", "transductive"):
         raise DataError(f"--train-mode is '{train_mode}', but inductive or transductive is needed")
     options.use_machine(threads)
     check_device(device)
     loaded = load_dataset(dataset)
+    count = options.use_threads(threads, loaded)
     if loaded.task == "graph" and train_mode == "transductive":
         raise DataError(f"--train-mode is transductive, but the graphs of '{loaded.name}' are separate; leave it out")
     if split is not None:
@@ -99,7 +100,7 @@ def train(
         output.echo(f"split {split}: {loaded.scheme.about(split)}")
     shown = options.chosen_difficulties(difficulty, loaded)
     number = None if loaded.scheme is None else split or 0
-    common = {"train_mode": train_mode, "threads": threads, "device": device}
+    common = {"train_mode": train_mode, "threads": count, "device": device}
     planner = jobs.planner(loaded, dataset, split=number, **common)
     runs = _plan(planner, models, listed, changes)
     options.check_target(written, len(runs), SUFFIX, example="models/")
@@ -118,7 +119,7 @@ def train(
     names = dict.fromkeys(run["model"] for run in found)
     summary = [_summary(name, [run for run in found if run["model"] == name]) for name in names]
     result = {
-        **jobs.header(loaded, planner.data.fingerprint, threads),
+        **jobs.header(loaded, planner.data.fingerprint, count),
         "train_mode": train_mode,
         **({} if number is None else {"split": number}),
         "device": device,

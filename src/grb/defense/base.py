@@ -20,6 +20,7 @@ from grb.names import POOL, ModelName
 from grb.trainer import Epoch, Fit, fit
 from grb.trainer.graphs import fit_graphs
 from grb.trainer.imbalance import class_weights, selection, weighted_loss
+from grb.trainer.sampling import NeighbourSampling
 
 
 class Defense(Protocol):
@@ -65,6 +66,7 @@ class Training:
         if torch.device(self.device).type != "cpu":
             generator = torch.Generator(self.device).manual_seed(seed)
         train = fit if view.graph.ptr is None else fit_graphs
+        sampled = self._sampling(view)
         with _seeded(model, seed):
             result = train(
                 model,
@@ -72,14 +74,24 @@ class Training:
                 optimizer=_adam(model, self.settings.lr, self.weight_decay),
                 epochs=self.settings.epochs,
                 patience=self.settings.patience,
+                eval_every=self.settings.validate_every,
                 generator=generator,
                 on_epoch=self.on_epoch,
+                **sampled,
                 **self._objective(view),
                 **self.options(),
             )
         if isinstance(model, GraphModel):
             model.trained_as = self.settings.model
         return model, result
+
+    def _sampling(self, view: View) -> dict[str, Any]:
+        """Mini-batches, if the settings ask for them."""
+        if self.settings.sampled_neighbours is None:
+            return {}
+        if view.graph.ptr is not None:
+            raise DataError("sampled_neighbours is for models of nodes, but the dataset has graphs to classify")
+        return {"sampling": NeighbourSampling(self.settings.sampled_neighbours, self.settings.batch_nodes)}
 
     def _objective(self, view: View) -> dict[str, Any]:
         """Another loss and another choice of the best epoch, if the settings ask for them."""

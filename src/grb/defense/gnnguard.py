@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from grb.graph import CSR, Adjacency, Pattern, dense, sampled_product
-from grb.graph.normalise import with_self_loops
+from grb.graph import CSR, Pattern
 from grb.graph.sparse import row_sums
-from grb.model.base import LayeredModel
+from grb.model.base import State
 from grb.model.layers import Linear, linears, relu_dropout
+from grb.model.similarity import SimilarityLayer, SimilarityModel, unit_length
 from grb.model.torch.gat import GATConv
 
 # neighbours less similar than this are cut off
@@ -22,10 +22,12 @@ MEMORY = 0.5
 # least divisor of a row's similarities; gradients through rows with hardly any are as steep as it is small
 FLOOR = 1e-8
 SOFT_FLOOR = 1e-2
+# a neighbour's sum decides whether the gate cuts an edge, but the decision has no gradient
+REACH = (2, 1)
 
 
 def similarity_weights(
-    pattern: Pattern, h: Tensor, values: Tensor | None = None, threshold: float = THRESHOLD, floor: float = FLOOR
+    pattern: Pattern, cosines: Tensor, values: Tensor | None = None, threshold: float = THRESHOLD, floor: float = FLOOR
 ) -> Tensor:
     r"""GNNGuard's weights of the entries of a pattern with self-loops, [entries]; every row sums to one.
 
@@ -36,18 +38,16 @@ def similarity_weights(
 
     Args:
         pattern: Symmetric, with self-loops, [n, n].
-        h: Rows, [n, d]; a zero row is like no other.
+        cosines: Of the rows of both ends of every entry, [entries]; a zero row is like no other.
         values: Edge weights :math:`a`, [entries]; None means that all are one.
         threshold: Neighbours less similar than this are cut off.
         floor: Sums of similarities count as this at least.
     """
-    unit = functional.normalize(h, dim=1, eps=1e-8)
     loops = pattern.row_ids == pattern.indices
-    similarity = sampled_product(pattern, unit, unit)
-    similarity = torch.where(loops | (similarity < threshold), 0.0, similarity)
+    similarity = torch.where(loops | (cosines < threshold), 0.0, cosines)
     if values is not None:
         similarity = similarity * values
-    left = row_sums(pattern, (similarity > 0).to(h.dtype))
+    left = row_sums(pattern, (similarity > 0).to(cosines.dtype))
     share = left / (left + 1) / row_sums(pattern, similarity).clamp_min(floor)
     own = 1 / (left + 1)
     return torch.where(loops, own[pattern.row_ids], similarity * share[pattern.row_ids])
@@ -82,7 +82,7 @@ class Gate(nn.Module):
 
 
 @dataclass(eq=False, repr=False)
-class _Guarded(LayeredModel):
+class _Guarded(SimilarityModel):
     """What both guarded models share: weights of every layer from its own input, with memory of the layer before."""
 
     soft = False
@@ -90,16 +90,14 @@ class _Guarded(LayeredModel):
     def build(self) -> None:
         self.gate = Gate()
 
-    def prepare(self, adj: Adjacency) -> CSR:
-        return CSR(*with_self_loops(adj), symmetric=adj.pattern.symmetric)
-
-    def _weights(self, op: CSR, h: Tensor, before: Tensor | None) -> Tensor:
+    def weigh(self, op: CSR, cosines: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The weights of the entries, which the next layer remembers."""
         if self.soft:
-            alpha = similarity_weights(op.pattern, h, op.values, threshold=0.0, floor=SOFT_FLOOR)
+            alpha = similarity_weights(op.pattern, cosines, op.values, threshold=0.0, floor=SOFT_FLOOR)
         else:
-            alpha = self.gate(op.pattern, similarity_weights(op.pattern, h, op.values))
+            alpha = self.gate(op.pattern, similarity_weights(op.pattern, cosines, op.values))
         mixed: Tensor = alpha if before is None else MEMORY * before + (1 - MEMORY) * alpha
-        return mixed
+        return mixed, mixed
 
     def relaxations(self) -> dict[str, nn.Module]:
         """``soft``: every edge between rows that are similar at all stays, and no divisor is below 0.01."""
@@ -130,16 +128,22 @@ class GCNGuard(_Guarded):
         super().build()
         self.linears = linears(self.widths)
 
-    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
-        """Logits of every node, [n, classes]."""
-        h, weights = dense(x), None
-        for position, linear in enumerate(self.linears):
-            assert isinstance(linear, Linear)
-            weights = self._weights(op, h, weights)
-            h = linear.shift(CSR(op.pattern, weights) @ linear.transform(h))
-            if position < len(self.linears) - 1:
-                h = relu_dropout(h, self.drop)
-        return h
+    def similarity_layers(self) -> list[SimilarityLayer]:
+        """The forward pass in parts."""
+        return [self._layer(position) for position in range(len(self.linears))]
+
+    def _layer(self, position: int) -> SimilarityLayer:
+        linear = self.linears[position]
+        assert isinstance(linear, Linear)
+
+        def rows(state: State) -> State:
+            h = relu_dropout(state[0], self.drop) if position else state[0]
+            return unit_length(h), linear.transform(h)
+
+        def mix(op: CSR, sources: State, targets: State) -> Tensor:
+            return linear.shift(op @ sources[1])
+
+        return SimilarityLayer(rows, self.weigh, mix, *REACH)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -172,12 +176,19 @@ class GATGuard(_Guarded):
         """The exponential linear unit."""
         return functional.elu(h)
 
-    def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
-        """Logits of every node, [n, classes]."""
-        h, weights = dense(x), None
-        for position, conv in enumerate(self.convs):
-            weights = self._weights(op, h, weights)
-            h = conv(h, CSR(op.pattern, weights))
-            if position < len(self.convs) - 1:
-                h = self.drop(self.activation(h))
-        return h
+    def similarity_layers(self) -> list[SimilarityLayer]:
+        """The forward pass in parts."""
+        return [self._layer(position) for position in range(len(self.convs))]
+
+    def _layer(self, position: int) -> SimilarityLayer:
+        conv = self.convs[position]
+        assert isinstance(conv, GATConv)
+
+        def rows(state: State) -> State:
+            h = self.drop(self.activation(state[0])) if position else state[0]
+            return unit_length(h), *conv.scored((h,))
+
+        def mix(op: CSR, sources: State, targets: State) -> Tensor:
+            return conv.attended(op, sources[1:], targets[1:])[0]
+
+        return SimilarityLayer(rows, self.weigh, mix, *REACH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from grb.graph import Graph, GraphEdit
 from grb.metric import Metric
 from grb.metric.names import CustomMetric
 from grb.model.base import EvaluationView, check_task, predict
+from grb.model.ours import is_ours
 
 Metrics = str | Iterable[str | CustomMetric | Metric]
 Edit = GraphEdit | AttackResult | None
@@ -153,20 +153,8 @@ def prediction_of(logits: Tensor, dataset: Dataset) -> Prediction:
 
 
 def is_third_party(model: nn.Module) -> bool:
-    """Whether any module of a model is neither grb's nor torch's, so that it is not trusted to keep the API contract.
-
-    A class says itself which module it is of, so that module must have it.
-    """
-    return not all(_is_ours(type(part)) for part in model.modules())
-
-
-def _is_ours(kind: type) -> bool:
-    if not f"{kind.__module__}.".startswith(("grb.", "torch.nn.")):
-        return False
-    found: Any = sys.modules.get(kind.__module__)
-    for name in kind.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is kind
+    """Whether any module of a model is neither grb's nor torch's, so that it is not trusted to keep the API contract."""
+    return not is_ours(model)
 
 
 def _check_shape(model: nn.Module, logits: Any, graph: Graph, dataset: Dataset) -> Tensor:

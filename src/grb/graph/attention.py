@@ -50,8 +50,12 @@ def attend(pattern: Pattern, alpha: Tensor, x: Tensor) -> Tensor:
     Returns:
         [rows, heads, width]; differentiable in both.
     """
-    heads = [CSR(pattern, alpha[:, head].contiguous()) @ x[:, head] for head in range(alpha.shape[1])]
-    return torch.stack(heads, dim=1)
+    heads, width = alpha.shape[1], x.shape[2]
+    if heads == 1:
+        return (CSR(pattern, alpha.flatten()) @ x[:, 0]).unsqueeze(1)
+    wide, place, origin = pattern.headed(heads)
+    values: Tensor = _Moved.apply(alpha.flatten(), origin, place)  # type: ignore[no-untyped-call]
+    return (CSR(wide, values) @ x.reshape(-1, width)).view(-1, heads, width)
 
 
 class _Gather(torch.autograd.Function):
@@ -66,6 +70,19 @@ class _Gather(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         entries = ctx.pattern.row_entries if ctx.by_row else ctx.pattern.column_entries
         return None, CSR(entries) @ grad, None
+
+
+class _Moved(torch.autograd.Function):
+    """A tensor in another order: ``x[origin]``, with ``place`` as the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, origin: Tensor, place: Tensor) -> Tensor:
+        ctx.origin, ctx.place = origin, place
+        return x.index_select(0, origin)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Moved.apply(grad, ctx.place, ctx.origin), None, None  # type: ignore[no-untyped-call]
 
 
 class _EdgeSoftmax(torch.autograd.Function):

@@ -120,6 +120,20 @@ class Pattern:
         flipped, order = self.transposed
         return Pattern(flipped.indptr, order.to(self.indices.dtype), self.entries)
 
+    @cached_property
+    def _headed(self) -> dict[int, tuple[Pattern, Tensor, Tensor]]:
+        return {}
+
+    def headed(self, heads: int) -> tuple[Pattern, Tensor, Tensor]:
+        """The pattern of several heads in one product, and where entries of [entries, heads] stand in it and the way back.
+
+        Row ``i * heads + h`` has an entry at ``j * heads + h`` for every entry (i, j): one product with [columns * heads, d]
+        is that of every head with its own slice of [columns, heads, d], without copies of slices.
+        """
+        if heads not in self._headed:
+            self._headed[heads] = _headed(self, heads)
+        return self._headed[heads]
+
     def rows(self, ids: Tensor) -> tuple[Pattern, Tensor]:
         """Some rows as a pattern of their own, and the position here of each of its entries."""
         ids = ids.to(self.device)
@@ -137,6 +151,22 @@ class Pattern:
         if torch.device(device) == self.device:
             return self
         return Pattern(self.indptr.to(device), self.indices.to(device), self.columns, self.symmetric)
+
+
+def _headed(pattern: Pattern, heads: int) -> tuple[Pattern, Tensor, Tensor]:
+    kind = pattern.indices.dtype if pattern.entries * heads < 2**31 else torch.int64
+    head = torch.arange(heads, dtype=kind, device=pattern.device)
+    counts, starts = pattern.counts.to(kind), pattern.indptr.to(kind)
+    indptr = torch.cat([(starts[:-1, None] * heads + counts[:, None] * head).flatten(), starts[-1:] * heads])
+    entries = torch.arange(pattern.entries, dtype=kind, device=pattern.device)
+    first, within = starts[pattern.row_ids], counts[pattern.row_ids]
+    # entry e of head h: behind all entries of rows before and the same row's of the heads before
+    place = (first * heads + entries - first)[:, None] + within[:, None] * head
+    place = place.flatten()
+    origin = torch.empty_like(place)
+    origin[place.long()] = torch.arange(len(place), dtype=kind, device=pattern.device)
+    indices = (pattern.indices.to(kind)[:, None] * heads + head).flatten().index_select(0, origin)
+    return Pattern(indptr, indices, pattern.columns * heads, pattern.symmetric), place, origin
 
 
 def _by_columns(pattern: Pattern) -> tuple[Tensor, Tensor, Tensor]:
@@ -201,7 +231,7 @@ class CSR:
     @cached_property
     def _flipped(self) -> CSR:
         flipped, order = self.pattern.transposed
-        return CSR(flipped, None if self.values is None else self.values[order])
+        return CSR(flipped, None if self.values is None else self.values.index_select(0, order))
 
     def __matmul__(self, x: Tensor) -> Tensor:
         if x.shape[0] != self.pattern.columns:
@@ -279,11 +309,11 @@ def sampled_product(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
 
 
 def row_sums(pattern: Pattern, values: Tensor | None) -> Tensor:
-    """Sum of the values of every row, [rows]; differentiable in the values."""
+    """Sum of the values of every row, [rows] from [entries] or [rows, h] from [entries, h]; differentiable in the values."""
     if values is None:
         return pattern.counts.to(torch.get_default_dtype())
-    ones = torch.ones(pattern.columns, dtype=values.dtype, device=values.device)
-    return CSR(pattern, values) @ ones
+    sums: Tensor = _RowSums.apply(pattern, values)  # type: ignore[no-untyped-call]
+    return sums
 
 
 class _Product(torch.autograd.Function):
@@ -325,6 +355,21 @@ class _Sampled(torch.autograd.Function):
         return None, grad_a, grad_b
 
 
+class _RowSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, values: Tensor) -> Tensor:
+        ctx.pattern = pattern
+        if values.dim() > 1:
+            return gather_sum(pattern.row_entries, None, values)
+        ones = torch.ones(pattern.columns, 1, dtype=values.dtype, device=values.device)
+        return gather_sum(pattern, values, ones).squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        pattern = ctx.pattern
+        return None, torch.repeat_interleave(grad, pattern.counts, dim=0, output_size=pattern.entries)
+
+
 def gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
     """Weighted sums of the rows of ``x`` that every row of a pattern names, [rows, d]."""
     rows = pattern.shape[0]
@@ -333,9 +378,10 @@ def gather_sum(pattern: Pattern, values: Tensor | None, x: Tensor) -> Tensor:
     if x.stride(1) != 1:
         x = x.contiguous()
     weights = None if values is None else values.detach().to(x.dtype)
-    return functional.embedding_bag(
-        pattern.indices, x.detach(), pattern.indptr, mode="sum", per_sample_weights=weights, include_last_offset=True
-    )
+    # torch's own function, because the checks of functional.embedding_bag take as long as a small product
+    table = x.detach()
+    sums: Tensor = torch.embedding_bag(table, pattern.indices, pattern.indptr, False, 0, False, weights, True)[0]
+    return sums
 
 
 def _inner_products(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:

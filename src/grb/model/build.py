@@ -18,7 +18,16 @@ from grb.names import ModelName
 # datasets without a table of their own are trained with the settings of grb-cora
 FALLBACK = "grb-cora"
 # arguments of a training that are not the model's
-TRAINING = ("lr", "epochs", "patience", "class_weights", "metric")
+TRAINING = (
+    "lr",
+    "epochs",
+    "patience",
+    "validate_every",
+    "sampled_neighbours",
+    "batch_nodes",
+    "class_weights",
+    "metric",
+)
 # these are not in the tables and get the settings of GCN; the graph-free baseline with one hidden layer (with three it
 # overfits: 54 instead of 64 per cent on grb-cora)
 BORROWED = {"mlp": "gcn", "mlp+ln": "gcn+ln", "egnnguard": "gcn", "egnnguard+ln": "gcn+ln"}
@@ -34,6 +43,9 @@ class Settings:
         lr: Learning rate of Adam.
         epochs: Maximum number of epochs.
         patience: Epochs without a better validation score before stopping.
+        validate_every: Epochs between two validations; the weights that are kept are those of a validated epoch.
+        sampled_neighbours: Neighbours drawn per node and hop for steps on mini-batches; None for whole graphs.
+        batch_nodes: Training nodes of a mini-batch.
         class_weights: ``balanced``, or one weight per class in the loss; None for equal ones.
         metric: Metric that chooses the best epoch; None for accuracy.
     """
@@ -43,6 +55,9 @@ class Settings:
     lr: float = 0.01
     epochs: int = 2000
     patience: int = 200
+    validate_every: int = 1
+    sampled_neighbours: int | None = None
+    batch_nodes: int = 1024
     class_weights: Any = None
     metric: Any = None
 
@@ -50,7 +65,7 @@ class Settings:
         lr: Any = self.lr  # a recipe may hold anything
         if isinstance(lr, bool) or not isinstance(lr, int | float) or not 0 < lr < math.inf:
             raise DataError(f"lr is {self.lr}, but a finite number above 0 is needed, for instance 0.01")
-        for name in ("epochs", "patience"):
+        for name in ("epochs", "patience", "validate_every"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DataError(f"{name} is {value}, but a whole number of at least 1 is needed")

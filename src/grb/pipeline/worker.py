@@ -173,6 +173,8 @@ class Worker:
                 "lr": settings.lr,
                 "epochs": settings.epochs,
                 "patience": settings.patience,
+                **({} if settings.validate_every == 1 else {"validate_every": settings.validate_every}),
+                **({} if settings.sampled_neighbours is None else {"sampled_neighbours": settings.sampled_neighbours}),
                 **settings.params,
             },
         }

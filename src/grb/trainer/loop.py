@@ -17,6 +17,7 @@ from grb.errors import DataError, GRBError
 from grb.graph import CSR, Graph
 from grb.model.base import EvaluationView, evaluating, observing, prepare, use_generator
 from grb.trainer.batches import Batch
+from grb.trainer.sampling import NeighbourSampling
 from grb.trainer.stop import Best
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -65,6 +66,10 @@ class _Inputs:
         return logits[self.ids] if logits.dim() < 3 else logits[:, self.ids]
 
 
+# in place of the training graph's inputs where every batch has its own
+_NOTHING = _Inputs(torch.empty(0, 0), None, torch.empty(0), None)
+
+
 def fit(
     model: nn.Module,
     view: View,
@@ -81,6 +86,7 @@ def fit(
     augment_validation: Augment | None = None,
     select_from: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
+    sampling: NeighbourSampling | None = None,
 ) -> Fit:
     """Train a model on what a view shows and leave it with the weights of its best validation epoch.
 
@@ -105,6 +111,7 @@ def fit(
             graph it returns.
         select_from: The best epoch is looked for from this one on; patience counts from there too.
         on_epoch: Called with every :class:`Epoch`, for progress.
+        sampling: Make an epoch of mini-batches with sampled neighbours; None for one step on the whole training graph.
 
     A model with a method ``observe`` is told that it knows all nodes of the training graph and, where validation nodes are
     met for the first time, the training nodes alone.
@@ -121,8 +128,14 @@ def fit(
     graph, ids = view.training_graph()
     learner = getattr(model, "graph_learner", None)
     learn_graph: Callable[[int], bool] | None = None if learner is None else learner(view, objective)
+    if sampling is not None:
+        sampling.hops(model)
+        if augment is not None:
+            raise DataError(
+                "adversarial training attacks the whole training graph in every step; leave sampled_neighbours out"
+            )
     with observing(model, EvaluationView.of(torch.arange(graph.n), graph.n)):
-        train = _inputs(model, graph, None if len(ids) == graph.n else ids)
+        train = _NOTHING if sampling is not None else _inputs(model, graph, None if len(ids) == graph.n else ids)
     held_out = None
     if len(view.val):
         whole = view.validation_graph or view.graph
@@ -132,6 +145,8 @@ def fit(
 
     def step(epoch: int) -> float:
         nonlocal train, held_out
+        if sampling is not None:
+            return _finite(sampling.epoch(model, graph, ids, objective, optimizer, generator), epoch)
         if learn_graph is not None and learn_graph(epoch):
             train = _inputs(model, graph, train.ids, repeated=False)
             if held_out is not None:
@@ -236,10 +251,7 @@ def train_pass(
         losses.append(value.detach())
         (value if penalty is None else value + penalty()).backward()
         optimizer.step()
-    mean = float(torch.stack(losses).mean())
-    if not math.isfinite(mean):
-        raise TrainingError(f"the training loss became {mean} in epoch {epoch}; try a smaller learning rate")
-    return mean
+    return _finite(float(torch.stack(losses).mean()), epoch)
 
 
 def _check_counts(epochs: int, eval_every: int, patience: int | None) -> None:
@@ -278,11 +290,15 @@ def _step(model: nn.Module, inputs: _Inputs, objective: Loss, optimizer: torch.o
     penalty = getattr(model, "penalty", None)
     if penalty is not None:
         loss = loss + penalty()
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise TrainingError(f"the training loss became {value} in epoch {epoch}; try a smaller learning rate")
+    value = _finite(float(loss.detach()), epoch)
     loss.backward()
     optimizer.step()
+    return value
+
+
+def _finite(value: float, epoch: int) -> float:
+    if not math.isfinite(value):
+        raise TrainingError(f"the training loss became {value} in epoch {epoch}; try a smaller learning rate")
     return value
 
 

@@ -12,6 +12,7 @@ from grb.errors import DataError
 from grb.graph import CSR, Adjacency, Pattern
 from grb.graph.attention import attend, edge_softmax, gather_columns, gather_rows
 from grb.graph.normalise import with_self_loops
+from grb.graph.sparse import row_sums
 from grb.model.base import Mix, Rows, Stage, State
 from grb.model.layers import Dropout, Linear
 from grb.model.stack import ResidualStack
@@ -89,16 +90,17 @@ class GATConv(nn.Module):
 
     def forward(self, x: Tensor | CSR, op: CSR) -> Tensor:
         """New rows, [n, out]."""
-        state = self._scored((x,))  # type: ignore[arg-type]
-        return self._attended(op, state, state)[0]
+        state = self.scored((x,))  # type: ignore[arg-type]
+        return self.attended(op, state, state)[0]
 
-    def _scored(self, state: State) -> State:
+    def scored(self, state: State) -> State:
         """Transformed rows and both parts of their attention scores."""
         z = self.linear(state[0])
         heads = z.view(-1, self.heads, self.width)
         return z, (heads * self.left).sum(2), (heads * self.right).sum(2)
 
-    def _attended(self, op: CSR, sources: State, targets: State) -> State:
+    def attended(self, op: CSR, sources: State, targets: State) -> State:
+        """New rows of ``op`` from the transformed rows of its columns and the scores of its own."""
         z, _, right = sources
         alpha = self._attention(op.pattern, op.values, targets[1], right)
         mixed = attend(op.pattern, self.dropout(alpha), z.view(-1, self.heads, self.width)) + self.bias
@@ -109,14 +111,9 @@ class GATConv(nn.Module):
         if values is not None:
             # exp(s) w / sum exp(s) w: a weight of zero removes the edge, and weights stay differentiable
             alpha = edge_softmax(pattern, scores) * values.unsqueeze(1)
-            return alpha / gather_rows(pattern, _row_totals(pattern, alpha)).clamp_min(1e-12)
+            return alpha / gather_rows(pattern, row_sums(pattern, alpha)).clamp_min(1e-12)
         return edge_softmax(pattern, scores)
 
     def stages(self) -> list[Stage]:
         """The forward pass in evaluation mode as row-wise and propagating steps."""
-        return [Rows(self._scored), Mix(self._attended)]
-
-
-def _row_totals(pattern: Pattern, alpha: Tensor) -> Tensor:
-    ones = torch.ones(pattern.columns, dtype=alpha.dtype, device=alpha.device)
-    return torch.stack([CSR(pattern, alpha[:, head].contiguous()) @ ones for head in range(alpha.shape[1])], dim=1)
+        return [Rows(self.scored), Mix(self.attended)]
