@@ -21,6 +21,7 @@ from grb.pipeline.gate import check_job
 from grb.pipeline.job import Job, TargetRule
 from grb.pipeline.job_checks import check_input
 from grb.pipeline.recipe import parse_recipe
+from grb.pipeline.results import study_boards
 from grb.pipeline.worker import Worker
 from grb.target_limits import target_limits
 from pipeline.parts import of_kind
@@ -171,6 +172,15 @@ def test_a_study_of_some_targets_and_one_of_all_are_two_boards(tmp_path: Path) -
         if '"kind": "study"' in path.read_text() or '"kind":"study"' in path.read_text():
             path.unlink()
     assert len(boards(Store(tmp_path / "store"))) == 3
+
+
+def test_claims_about_all_test_nodes_are_not_compared_with_some_of_them(tmp_path: Path) -> None:
+    study, store = done(aimed("random=5", modes=("full",)), tmp_path / "store")
+    assert study.info is not None
+    cards = {"gcn": {"mode": "full", "reported": {"none": 0.999}}}
+    found = {job.key: Measurement.from_dict(store.read(job.key).measurement) for job in of_kind(study, "score")}
+    [some] = study_boards(replace(study.info, cards=cards), found)
+    assert not some.claims and not any("claim" in flag for flag in some.flags)
 
 
 @pytest.mark.parametrize(
