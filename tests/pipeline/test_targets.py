@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 import torch
 
 import grb
+from grb import serial
 from grb.attack.targets import band_targets, declared_targets, with_declared_targets
 from grb.errors import DataError, IntegrityError, UnknownName
-from grb.evaluator.measurement import Measurement, TargetInfo, unpack_bits
+from grb.evaluator.measurement import DatasetInfo, Measurement, TargetInfo, unpack_bits
 from grb.evaluator.targeted import board_targets
 from grb.graph import GraphEdit
 from grb.pipeline import Limits, Recipe, Spec, Store, Study, boards, build_board, plan_study, run
@@ -126,6 +128,15 @@ def test_a_job_with_targets_is_read_back() -> None:
     for bad in ({"rule": "random=5"}, {"rule": 3, "seed": 0}, {"rule": "random=5", "seed": True}, None, "random=5"):
         with pytest.raises(DataError, match="this is no job"):
             Job.from_dict({**values, "data": {**values["data"], "targets": bad}})
+
+
+def test_records_of_all_test_nodes_say_nothing_of_targets() -> None:
+    """They are the same bytes as before there were targets, so that stores of both can be compared."""
+    whole = DatasetInfo("a", "a", "0")
+    assert "targets" not in serial.to_dict(whole)
+    some = replace(whole, targets=TargetInfo("random=3", 1, {"full": "x"}))
+    for info in (whole, some):
+        assert serial.from_dict(DatasetInfo, json.loads(json.dumps(serial.to_dict(info))), "it") == info
 
 
 def test_poison_is_aimed_at_targets_too(tmp_path: Path) -> None:
