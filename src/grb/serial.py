@@ -30,9 +30,17 @@ Fraction = Annotated[float, Range(0, 1)]
 
 
 def to_dict(value: Any) -> Any:
-    """A value as JSON holds it: dataclasses and mappings become dicts, sequences lists."""
+    """A value as JSON holds it: dataclasses and mappings become dicts, sequences lists.
+
+    Fields that a dataclass names in ``OMITTED`` are left out where they are None, as in files from before they were there.
+    """
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: to_dict(getattr(value, name)) for name in value.__dataclass_fields__}
+        omitted = getattr(value, "OMITTED", ())
+        return {
+            name: to_dict(own)
+            for name in value.__dataclass_fields__
+            if (own := getattr(value, name)) is not None or name not in omitted
+        }
     if isinstance(value, Mapping):
         return {str(key): to_dict(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

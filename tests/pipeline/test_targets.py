@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 import torch
 
 import grb
+from grb import serial
 from grb.attack.targets import band_targets, declared_targets, with_declared_targets
 from grb.errors import DataError, IntegrityError, UnknownName
-from grb.evaluator.measurement import Measurement, TargetInfo, unpack_bits
+from grb.evaluator.measurement import DatasetInfo, Measurement, TargetInfo, unpack_bits
 from grb.evaluator.targeted import board_targets
 from grb.graph import GraphEdit
 from grb.pipeline import Limits, Recipe, Spec, Store, Study, boards, build_board, plan_study, run
@@ -21,6 +23,7 @@ from grb.pipeline.gate import check_job
 from grb.pipeline.job import Job, TargetRule
 from grb.pipeline.job_checks import check_input
 from grb.pipeline.recipe import parse_recipe
+from grb.pipeline.results import study_boards
 from grb.pipeline.worker import Worker
 from grb.target_limits import target_limits
 from pipeline.parts import of_kind
@@ -127,6 +130,15 @@ def test_a_job_with_targets_is_read_back() -> None:
             Job.from_dict({**values, "data": {**values["data"], "targets": bad}})
 
 
+def test_records_of_all_test_nodes_say_nothing_of_targets() -> None:
+    """They are the same bytes as before there were targets, so that stores of both can be compared."""
+    whole = DatasetInfo("a", "a", "0")
+    assert "targets" not in serial.to_dict(whole)
+    some = replace(whole, targets=TargetInfo("random=3", 1, {"full": "x"}))
+    for info in (whole, some):
+        assert serial.from_dict(DatasetInfo, json.loads(json.dumps(serial.to_dict(info))), "it") == info
+
+
 def test_poison_is_aimed_at_targets_too(tmp_path: Path) -> None:
     recipe = aimed(objective="poisoning", modes=("full",))
     study, store = done(recipe, tmp_path / "store")
@@ -171,6 +183,15 @@ def test_a_study_of_some_targets_and_one_of_all_are_two_boards(tmp_path: Path) -
         if '"kind": "study"' in path.read_text() or '"kind":"study"' in path.read_text():
             path.unlink()
     assert len(boards(Store(tmp_path / "store"))) == 3
+
+
+def test_claims_about_all_test_nodes_are_not_compared_with_some_of_them(tmp_path: Path) -> None:
+    study, store = done(aimed("random=5", modes=("full",)), tmp_path / "store")
+    assert study.info is not None
+    cards = {"gcn": {"mode": "full", "reported": {"none": 0.999}}}
+    found = {job.key: Measurement.from_dict(store.read(job.key).measurement) for job in of_kind(study, "score")}
+    [some] = study_boards(replace(study.info, cards=cards), found)
+    assert not some.claims and not any("claim" in flag for flag in some.flags)
 
 
 @pytest.mark.parametrize(

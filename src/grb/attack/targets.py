@@ -148,7 +148,8 @@ def with_declared_targets(dataset: Dataset, text: str, model: nn.Module | None, 
             as they will choose, which is all that limits depend on.
         seed: Random seed of the choice.
     """
-    declared, chosen = target_rule(text), {}
+    declared = target_rule(text)
+    chosen: dict[str, Tensor] = {}
     for mode, ids in dataset.split.test.items():
         own = dataset.with_mode(mode)
         if declared is None:
@@ -156,8 +157,10 @@ def with_declared_targets(dataset: Dataset, text: str, model: nn.Module | None, 
         elif declared[0] in MARGIN_RULES and model is None:
             chosen[mode] = ids[: declared[1]]
         else:
-            chosen[mode] = declared_targets(text, own, model, seed=seed)
-    return dataset.with_tests({mode: ids for mode, ids in chosen.items() if ids is not None and len(ids)}, text)
+            found = declared_targets(text, own, model, seed=seed)
+            assert found is not None
+            chosen[mode] = found
+    return dataset.with_tests({mode: ids for mode, ids in chosen.items() if len(ids)}, text)
 
 
 def in_bands(degrees: Tensor, bands: Sequence[tuple[int, int | None]]) -> list[Tensor]:

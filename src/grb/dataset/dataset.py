@@ -333,7 +333,7 @@ class Dataset(FromOthers, DatasetAttributes, metaclass=PaperCalls):
         other.__dict__.update(self.__dict__)
         other.__dict__.update(split=Split(self.split.train, self.split.val, dict(test)), scheme=None)
         if self.mode not in test:
-            other.__dict__["mode"] = next(reversed(test))
+            other.__dict__["mode"] = list(test)[-1]
         return other
 
     def with_split(self, number: int) -> Dataset:

@@ -91,6 +91,7 @@ class DatasetInfo:
     task: Literal["node", "graph"] = "node"
     split: Count | None = None
     targets: TargetInfo | None = None
+    OMITTED = ("targets",)  # no field: without an annotation
 
 
 @dataclass(frozen=True)
