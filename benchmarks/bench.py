@@ -42,7 +42,10 @@ CALLS: dict[str, list[Call]] = {
         Call("cora --models gat,gin,appnp,tagcn,graphsage,sgcn,mlp --repeats 1 --epochs 10", seconds=60),
         Call("flickr --repeats 1 --epochs 1", seconds=90),
     ],
-    "injection": [Call("cora", seconds=40), Call("flickr --repeats 2", seconds=120)],
+    "injection": [
+        Call("cora --models gcn,gat,gatguard,egnnguard", seconds=60),
+        Call("flickr --repeats 2", seconds=120),
+    ],
     "modification": [
         Call("cora --repeats 1", seconds=90),
         Call("flickr --only BCD --repeats 1", seconds=120),
