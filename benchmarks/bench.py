@@ -42,7 +42,10 @@ CALLS: dict[str, list[Call]] = {
         Call("cora --models gat,gin,appnp,tagcn,graphsage,sgcn,mlp --repeats 1 --epochs 10", seconds=60),
         Call("flickr --repeats 1 --epochs 1", seconds=90),
     ],
-    "injection": [Call("cora", seconds=40), Call("flickr --repeats 2", seconds=120)],
+    "injection": [
+        Call("cora --models gcn,gat,gatguard,egnnguard", seconds=60),
+        Call("flickr --repeats 2", seconds=120),
+    ],
     "modification": [
         Call("cora --repeats 1", seconds=90),
         Call("flickr --only BCD --repeats 1", seconds=120),
@@ -84,7 +87,7 @@ CALLS: dict[str, list[Call]] = {
     "stopping": [Call("OUT/courses.jsonl enzymes:NoNodeFtrs:0", "enzymes", 70)],
     "transfer": [Call("--repeats 1 --iterations 10 --modes full", "grb-cora", 70)],
     "transfer_hao": [Call("--victims gcn --weights 0,1 --steps 20 --seeds 0", "grb-cora", 60)],
-    "tune": [Call("--studies 1 --trials 4 --epochs 50", "grb-cora", 60)],
+    "tune": [Call("--studies 1 --trials 2 --epochs 30", "grb-cora", 60)],
     "worst_case": [Call("gcn --attacks clean fgsm tdgia", "grb-cora", 80)],
     "worst_case_edges": [
         Call("cora --victims gcn --labels true --budgets 0.05 --quick", "planetoid-cora", 80),

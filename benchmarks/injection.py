@@ -1,8 +1,9 @@
 """What does one iteration of an injection attack cost, incremental beside the full graph, and what whole attacks?
 
-    OMP_WAIT_POLICY=PASSIVE python benchmarks/injection.py [cora flickr aminer reddit] [--mode full] [--naive]
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/injection.py [cora flickr aminer reddit] [--models gcn,gat] [--naive]
 
-The victim is the GCN of Tables 6 to 10 with random weights (the cost does not depend on them), limits are Table 12's.
+Victims are models of Tables 6 to 10, GCN if no other is named, with random weights (the cost does not depend on them), limits
+are Table 12's.
 CPU milliseconds of one signed-gradient iteration: ``incremental`` recomputes only rows that can change and that the loss
 sees, ``full graph`` is the plain forward and backward pass; ``gemm_bound_ms`` is what its dense products alone take at the
 rate of a large one in the same run. ``set_up_ms``: clean forward
@@ -34,18 +35,21 @@ from grb.threat import Injection
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=["cora"])
+    parser.add_argument("--models", default="gcn", help="victims; whole attacks are timed against gcn alone")
     parser.add_argument("--mode", default="full")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--naive", action="store_true", help="also the full graph at large sizes: slow")
     arguments = started(parser)
     for size in arguments.sizes:
         dataset = sized_dataset(size)
-        model = untrained("gcn", dataset)
-        iteration(size, dataset, model, arguments)
-        whole(size, dataset, model, arguments.mode)
+        for name in arguments.models.split(","):
+            model = untrained(name, dataset)
+            iteration(size, name, dataset, model, arguments)
+            if name == "gcn":
+                whole(size, dataset, model, arguments.mode)
 
 
-def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse.Namespace) -> None:
+def iteration(size: str, name: str, dataset: Dataset, model: nn.Module, arguments: argparse.Namespace) -> None:
     limits = Injection.preset(dataset.name, arguments.mode)
     context = AttackContext(dataset.attacker_view(arguments.mode), limits, model)
     start = time.process_time()
@@ -69,7 +73,7 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
 
     cheap = best(lambda: step(forward), arguments.repeats, cpu=True)
     peak = peak_gigabytes()
-    common = {"size": size, "mode": arguments.mode, "nodes": limits.nodes, "targets": len(labels)}
+    common = {"size": size, "model": name, "mode": arguments.mode, "nodes": limits.nodes, "targets": len(labels)}
     bound = gemm_bound(lambda: step(forward))
     once = f"{1000 * shared:.0f} + {1000 * set_up:.0f}"
     row(
@@ -101,7 +105,7 @@ def iteration(size: str, dataset: Dataset, model: nn.Module, arguments: argparse
 def whole(size: str, dataset: Dataset, model: nn.Module, mode: str) -> None:
     limits = Injection.preset(dataset.name, mode)
     context = AttackContext(dataset.attacker_view(mode), limits, model, "white-box")
-    common = {"size": size, "mode": mode, "nodes": limits.nodes, "targets": len(context.targets)}
+    common = {"size": size, "model": "gcn", "mode": mode, "nodes": limits.nodes, "targets": len(context.targets)}
     attacks = {}
     if size == "cora":
         attacks = {"FGSM 100 iterations": FGSM(steps=100), "TDGIA 5 x 100": TDGIA(steps=100)}

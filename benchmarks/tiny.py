@@ -46,7 +46,7 @@ ARGUMENTS = {
     "graphs": "",
     "hardware": "",
     "hours": "grb-flickr",
-    "injection": "cora --repeats 1",
+    "injection": "cora --models gcn,gcnguard --repeats 1",
     "kernel": "cora --widths 8",
     "local_edges": "--splits 1 --targets 2 --victims gcn",
     "links": "--epochs 2 --seeds 1 --ratios 0.05",
