@@ -32,6 +32,7 @@ from results import Results
 
 import grb
 from grb import visualise
+from grb.atomic import write_atomic
 from grb.attack.auto.ensemble import GraphAutoAttack
 from grb.attack.base import Trial
 from grb.dataset.registry import home
@@ -171,7 +172,7 @@ def take_over(results: Results, store: Store) -> None:
             continue  # trained by the preset here; or a surrogate
         path = home() / "benchmarks" / f"worst-case-{victim}-{seed}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(store.find(fit, "weights").read_bytes())
+        write_atomic(path, store.find(fit, "weights").read_bytes())  # another process may have it open
         for name, left, attack in sorted(_scores(records, fit), key=lambda found: found[:2]):
             if results.has(victim=victim, seed=seed, attack=name):
                 continue  # of several draws of one attack the strongest comes first
