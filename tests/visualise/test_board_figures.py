@@ -22,6 +22,7 @@ from grb.visualise import (
     save,
     sweeps,
 )
+from grb.visualise.budget import Series, Sweep
 from grb.visualise.rankings import is_vanilla, worst_of
 from grb.visualise.style import error_bar
 from made_boards import made_board
@@ -223,3 +224,21 @@ def test_figures_show_the_worst_case_beside_the_mean():
     lowest = [own["worst_graph"].mean for own in board.by_defense["easy"].values()]
     assert found.worst["easy"] == pytest.approx(sum(lowest) / len(lowest))
     assert all(found.worst[name] <= mean.mean for own in found.attacks.values() for name, mean in own.items())
+
+
+def test_a_model_looks_the_same_in_all_panels_of_a_sweep_whatever_its_rank_there() -> None:
+    def series(**means: float) -> Series:
+        return {
+            name: {at: Estimate(mean / at, 0.0, None, None, 1) for at in (1.0, 2.0)} for name, mean in means.items()
+        }
+
+    nodes = Sweep("d", "full", "nodes", series(gcn=0.9, mlp=0.6), {}, {}, worst={"mlp": {1.0: 0.5}})
+    edges = Sweep("d", "full", "edges_per_node", series(mlp=0.8, gcn=0.7, late=0.1), {}, {})
+    figure = draw_models([nodes, edges])
+    colours = [{bars.get_label(): bars.lines[0].get_color() for bars in axes.containers} for axes in figure.axes]
+    assert colours[0]["gcn"] == colours[1]["gcn"] != colours[0]["mlp"] == colours[1]["mlp"]
+    assert colours[1]["late"] not in colours[0].values()
+    shown = {
+        text.get_text(): mark for legend in figure.legends for text, mark in zip(legend.texts, legend.legend_handles)
+    }
+    assert list(shown) == ["gcn", "mlp", "late"]

@@ -137,10 +137,12 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
         wide = len(data) > 1
         figure = Figure(figsize=(style.PAGE if wide else style.COLUMN, 2.7), layout="constrained")
         panels = figure.subplots(1, len(data), sharey=True, squeeze=False)[0]
+        # the boards of two limits may rank the same names differently: a name looks the same in all panels
+        names = list(dict.fromkeys(name for sweep in data for name in getattr(sweep, side)))
         for axes, sweep in zip(panels, data):
             series: Series = getattr(sweep, side)
-            for number, (name, values) in enumerate(series.items()):
-                colour, marker = style.class_look(number)
+            for name, values in series.items():
+                colour, marker = style.class_look(names.index(name))
                 at, heights = list(values), [100 * value.mean for value in values.values()]
                 bars = [100 * value.std for value in values.values()]
                 axes.errorbar(
@@ -155,7 +157,9 @@ def _draw(data: list[Sweep], side: str, label: str, title: str) -> Figure:
                 axes.plot(list(sweep.lowest), lowest, label=worst_words(sweep.battery), **look)
             axes.set_xlabel(sweep.limit.replace("_", " "))
         panels[0].set_ylabel(label)
-        handles, labels = panels[0].get_legend_handles_labels()
+        marks = {label: mark for axes in panels for mark, label in zip(*axes.get_legend_handles_labels())}
+        labels = [*(name for name in names if name in marks), *(label for label in marks if label not in names)]
+        handles = [marks[label] for label in labels]
         figure.legend(handles, labels, loc="outside lower center", ncols=min(6 if wide else 3, len(labels)))
         figure.suptitle(f"{title}, {data[0].dataset}, {data[0].difficulty}")
         return figure
