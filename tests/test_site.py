@@ -163,7 +163,7 @@ FORMATS = {
     "report": report,
 }
 # of caches, which nobody else reads
-CACHES = {"cached_plan.py", "cache.py"}
+CACHES = {"cached_plan.py", "cache.py", "job_times.py"}
 
 
 @pytest.mark.parametrize("name", FORMATS)

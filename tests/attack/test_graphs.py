@@ -97,7 +97,7 @@ def test_a_budget_of_one_edge_against_all_flips(base: str) -> None:
     graph = random_collection(6, 4)
     model = victim(base)
     context = context_of(graph, [*range(6)], model, Modification(edges=1))
-    found = unbatch_edit(graph, run_attack(attack_of("pr-bcd", 20), context, seed=0).edit)
+    found = unbatch_edit(graph, run_attack(attack_of("pr-bcd", 60), context, seed=0).edit)
     gains = []
     for k in range(6):
         own = get_example(graph, k)

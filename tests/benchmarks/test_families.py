@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
-import families  # noqa: E402
+
+def load(name: str) -> ModuleType:
+    """A benchmark by its file: on the path, others of that folder would hide packages of the tests."""
+    spec = spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+families = load("families")
 
 
 @pytest.mark.parametrize("name", families.TABLES)

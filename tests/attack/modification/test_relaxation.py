@@ -121,30 +121,29 @@ def test_gradients_of_many_pairs_are_those_of_each(share: float) -> None:
 
 
 class Judged(NamedTuple):
-    """A stand-in for a victim: how loss and labels kept follow from the number of flips, and which flips it proposes."""
+    """A stand-in for a victim: how loss and labels kept follow from the number of flips."""
 
     loss: Callable[[int], float]
-    kept: Callable[[int], float]
 
     def judge(self, flips: int) -> tuple[float, float]:
-        return self.loss(flips), self.kept(flips)
+        return self.loss(flips), 10.0 - flips // 2
 
 
-def test_refinements_take_losses_in_turn_and_keep_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The set of flips is a number here: exchanges by the first loss lead nowhere, those by the second improve it by one."""
-    stuck = Judged(loss=lambda flips: 0.0, kept=lambda flips: 10 - flips)
-    useful = Judged(loss=lambda flips: float(flips), kept=lambda flips: 10 - flips)
-    shares: dict[str, list[float]] = {"stuck": [], "useful": []}
+def test_refinements_take_losses_in_turn_and_one_of_them_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set of flips is a number here: the first loss proposes one less, which its own value praises, the second one more."""
+    misled, useful = Judged(lambda flips: -float(flips)), Judged(float)
+    shares: dict[str, list[float]] = {"misled": [], "useful": []}
 
     def exchanged(victim: Any, state: Any, share: float, *_: object) -> Any:
-        shares["stuck" if victim is stuck else "useful"].append(share)
-        return SimpleNamespace(adj=state.adj - 1 if victim is stuck else state.adj + 1)
+        shares["misled" if victim is misled else "useful"].append(share)
+        return SimpleNamespace(adj=state.adj - 1 if victim is misled else state.adj + 1)
 
     reports: list[tuple[float, float]] = []
     monkeypatch.setattr(relaxation, "_exchanged", exchanged)
     context: Any = SimpleNamespace(report=lambda loss, kept: reports.append((loss, kept)))
-    victims: Any = (stuck, useful)
+    victims: Any = (misled, useful)
     start: Any = SimpleNamespace(adj=0)
-    assert relaxation.refined(context, victims, start, 6, torch.Generator()).adj == 3  # type: ignore[comparison-overlap]
-    assert shares == {"stuck": [0.5, 0.25, 0.125], "useful": [0.5, 0.5, 0.5]}
-    assert [kept for _, kept in reports] == [10, 9, 9, 8, 8, 7]
+    found: Any = relaxation.refined(context, victims[1], victims, start, 6, torch.Generator())
+    assert found.adj == 3
+    assert shares == {"misled": [0.5, 0.25, 0.125], "useful": [0.5, 0.5, 0.5]}
+    assert reports == [(0, 10), (1, 10), (1, 10), (2, 9), (2, 9), (3, 9)]

@@ -261,7 +261,8 @@ class Search:
             victims = self.refining or (self.victim,)
             found = best.state or self.state
             return finished(
-                self.context, refined(self.context, victims, found, self.refinements, self.generator, self.pool)
+                self.context,
+                refined(self.context, self.victim, victims, found, self.refinements, self.generator, self.pool),
             )
         return finished(self.context, best.state or self.state)
 
@@ -348,6 +349,7 @@ class Search:
 
 def refined(
     context: AttackContext,
+    judge: Victim,
     victims: Sequence[Victim],
     state: SearchState,
     rounds: int,
@@ -358,30 +360,29 @@ def refined(
 
     In every round the gradient at the rounded graph says what each flip is worth; those of least worth are taken back, and
     the budget is spent on the pairs with the largest gradient. The set only gets better: a round in vain is undone, and the
-    next one with that loss exchanges fewer. Losses take turns, because a set that no exchange by one of them improves is often
-    improved by another: none of them is the number of labels lost.
+    next one with that loss exchanges fewer. Losses take turns to propose, because a set that no exchange by one of them
+    improves is often improved by another; one of them judges what equally many labels survive.
 
     Args:
         context: For reports.
-        victims: The model under attack, once with each loss.
+        judge: The model under attack, with the loss that judges.
+        victims: The model under attack, once with each loss that proposes.
         state: The flips so far.
         rounds: How many.
         generator: The only source of randomness.
         pool: Absent pairs that a round looks at; fewer where gradients have no closed form.
     """
-    judged: dict[int, tuple[float, float]] = {}  # loss and labels kept of the current set, by the number of the loss
+    loss, kept = judge.judge(state.adj)
     shares = [REFINED] * len(victims)
     for number in range(rounds):
         turn = number % len(victims)
-        victim = victims[turn]
-        tried = _exchanged(victim, state, shares[turn], generator, pool)
-        (loss, kept), (new_loss, new_kept) = judged.get(turn) or victim.judge(state.adj), victim.judge(tried.adj)
+        tried = _exchanged(victims[turn], state, shares[turn], generator, pool)
+        new_loss, new_kept = judge.judge(tried.adj)
         if (new_kept, -new_loss) < (kept, -loss):
-            state, judged = tried, {turn: (new_loss, new_kept)}
+            state, loss, kept = tried, new_loss, new_kept
         else:
             shares[turn] = max(shares[turn] / 2, 1e-9)
-            judged[turn] = loss, kept
-        context.report(*judged[turn])
+        context.report(loss, kept)
     return state
 
 
