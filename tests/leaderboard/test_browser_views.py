@@ -99,6 +99,7 @@ def test_headline_chart_and_five_answers_of_grb_cora_are_seen_without_a_click(op
         text = answer.inner_text()
         assert answer.is_visible() and re.search(words, text), about
         assert sentences["winner" if about == "headline" else about].replace("`", "") in text
+    assert "+ln: layer normalisation; +at: adversarial training" in page.locator("#legend").inner_text()
 
 
 TABLE = """() => ({

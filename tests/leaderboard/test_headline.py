@@ -50,6 +50,17 @@ def test_a_leader_that_sees_no_edges_is_called_so_and_the_best_that_does_is_name
     assert alone.startswith("mlp keeps 64.0 %")
 
 
+def test_a_leader_is_not_told_twice():
+    scores = {"mlp": (0.64, (0.64, 0.64), 0.64), "mine": (0.85, (0.7, 0.7), 0.3), "other": (0.85, (0.6, 0.6), 0.2)}
+    assert answers(board(scores, battery=True), "full").winner.endswith(" and 30.0 % in the worst case.")
+
+
+def test_a_defense_alone_is_not_sure_to_be_the_first():
+    for repeats in ((0.5,), (0.5, 0.5)):
+        found = answers(board({"gcn": (0.85, repeats, 0.1)}, battery=True), "full")
+        assert found.certainty == "Nothing is claimed: a first place needs a second one."
+
+
 def test_a_leader_that_ignores_new_nodes_is_called_so():
     scores = {
         "gcn+ln+known": (0.8, (0.8,), 0.8),
@@ -102,6 +113,11 @@ def test_first_place_is_claimed_only_if_the_intervals_allow_it():
             {"kind": "modification", "edges": 7, "feature_nodes": 3},
             "7 edges and change the features of up to 3 nodes",
         ),
+        (
+            {"kind": "modification", "edges": 7, "feature_ratio": 0.1},
+            "change the features of up to 10 % of the targets",
+        ),
+        ({"kind": "modification", "edges": 7, "feature_ratio": "<b>"}, "add or drop up to 7 edges."),
         ({"kind": "modification", "per_target": [1, 2]}, "add or drop up to its degree + 2 flips for every target"),
         (
             {"kind": "modification", "per_target": 3, "edge_ratio": 0.1},

@@ -83,6 +83,20 @@ def test_a_recipe_of_grb_brings_its_title_and_its_limits():
     assert "add up to 60 nodes with up to 20 edges each" in answers(board, "full").attacker
 
 
+def test_a_file_named_after_the_board_of_a_recipe_brings_them_too():
+    for name, title, allowed in (
+        ("leaderboard-grb-cora", "Injection on grb-cora (Table 13)", "up to 60 nodes with up to 20 edges each"),
+        (
+            "leaderboard-grb-cora-modification",
+            "Modification on grb-cora",
+            "add or drop up to 5 % of the edges and change the features of up to 5 % of the targets",
+        ),
+    ):
+        (board,) = read_scores(RESULTS / f"{name}.csv")
+        assert board.meta["title"] == title and board.meta["recipe"] == name.removeprefix("leaderboard-")
+        assert allowed in answers(board, "full").attacker
+
+
 def test_a_sweep_has_a_board_for_every_value_and_the_clean_graph_in_each():
     boards = read_scores(RESULTS / "budget-grb-cora.csv")
     assert [board.limit for board in boards[:2]] == [("nodes", 10.0), ("nodes", 20.0)] and len(boards) == 11
@@ -98,7 +112,7 @@ def test_cells_that_were_kept_from_being_formulas_get_their_names_back(tmp_path)
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "no column"),
+        ("", "is empty"),
         ("dataset,attack\nd,a\n", "no column scenario"),
         (HEAD, "holds no scores"),
         (HEAD + "d,injection,full,fgsm,transfer,gcn,0,0,much,0\n", "accuracy is 'much'"),

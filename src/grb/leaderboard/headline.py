@@ -30,6 +30,7 @@ LIMITS = {
     "edges": "{} edges",
     "feature_nodes": "features of {} nodes",
 }
+SHARES = {"edge_ratio": "{} of the edges", "feature_ratio": "features of {} of the targets"}
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,10 @@ def baseline(board: Board, difficulty: str) -> str | None:
 
 def _baseline(board: Board, difficulty: str, leader: str) -> str | None:
     worst = _lowest(board, difficulty) or board.rank_by
+    leaders = {leader, *_ranked(board, difficulty)[:1]}
     for name in BASELINES:
         measured = worst in board.by_defense[difficulty].get(name, {})
-        if name != leader and measured and board.cell(CLEAN, name, difficulty) is not None:
+        if name not in leaders and measured and board.cell(CLEAN, name, difficulty) is not None:
             return name
     return None
 
@@ -177,6 +179,8 @@ def _margin(board: Board, difficulty: str, order: list[str]) -> str:
 def _certainty(board: Board, difficulty: str, order: list[str]) -> str:
     if not order:
         return "Nothing can be claimed."
+    if len(order) == 1:
+        return "Nothing is claimed: a first place needs a second one."
     ranks = board.ranks[difficulty]
     rivals = [name for name in order[1:] if ranks[name][0] == 1]
     trainings = int(board.meta.get("victims") or 1)
@@ -257,7 +261,10 @@ def _allowed(threat: Mapping[str, Any]) -> str:
     names = {"add": "add", "drop": "drop"}
     allowed = [names[each] for each in threat.get("allow", ("add", "drop")) if each in names] or ["change"]
     features = threat.get("feature_nodes")
-    also = f" and change the features of up to {features} nodes" if features else ""
+    some = threat.get("feature_ratio")
+    which = f"{100 * some:g} % of the targets" if isinstance(some, int | float) else ""
+    which = f"{features} nodes" if features else which
+    also = f" and change the features of up to {which}" if which else ""
     return f"{' or '.join(allowed)} up to {' and '.join(limits) or 'some edges'}{also}"
 
 
@@ -285,8 +292,8 @@ def limits_in_words(threat: Mapping[str, Any]) -> str:
             continue
         if name == "feature_range" and isinstance(value, list | tuple) and len(value) == 2:
             found.append(f"features from {_brief(value[0])} to {_brief(value[1])}")
-        elif name == "edge_ratio" and isinstance(value, int | float):
-            found.append(f"{100 * value:g} % of the edges")
+        elif name in SHARES and isinstance(value, int | float):
+            found.append(SHARES[name].format(f"{100 * value:g} %"))
         elif name == "per_target":
             found.append(f"{_per_target(value)} for every target")
         elif name in LIMITS and isinstance(value, int | float):

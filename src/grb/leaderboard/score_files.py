@@ -45,21 +45,30 @@ def read_scores(path: str | os.PathLike[str], ranking: Ranking = BY_DEFAULT) -> 
     Summaries, intervals, ranks and the worst case are computed anew from the scores. What such a file does not hold stays
     unknown: specs, seconds of trainings, which single targets stayed right, and, in files of ``csv-runs``, how many
     predictions an edit changed; the worst case with predicted labels is that of the edits made on the defense itself. A study
-    that is a recipe of grb by its name gets that recipe's title, and its limits for injections.
+    that is a recipe of grb by its name gets that recipe's title and limits.
 
     Args:
         path: A file of ``grb leaderboard STORE --format csv-runs``, or a table of ``grb store copy STORE FILE.csv``, whose
-            name then is that of the recipe.
+            name then is that of the recipe, or ``leaderboard-`` and the recipe.
         ranking: What ranks.
     """
     found = Path(path)
     rows = _rows(found)
     metric = _metric(list(rows[0]), found)
+    named = _recipe_of(found)
     studies: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for row in rows:
-        own = (row["dataset"], row["scenario"], row.get("recipe") or found.stem)
+        own = (row["dataset"], row["scenario"], row.get("recipe") or named)
         studies.setdefault(own, []).append(row)
     return [board for key, own in studies.items() for board in _boards(key, own, metric, ranking)]
+
+
+def _recipe_of(path: Path) -> str:
+    """The recipe that a file without such a column is named after."""
+    from grb.pipeline.recipe import recipe_names
+
+    found = path.stem.removeprefix("leaderboard-")
+    return found if found in recipe_names() else path.stem
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -73,7 +82,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
         raise DataError(f"{path} is no text in UTF-8; {ADVICE}") from None
     reader = csv.DictReader(io.StringIO(text), strict=True)
     try:
-        missing = [name for name in NEEDED if name not in (reader.fieldnames or ())]
+        if reader.fieldnames is None:
+            raise DataError(f"{path} is empty; {ADVICE}")
+        missing = [name for name in NEEDED if name not in reader.fieldnames]
         if missing:
             raise DataError(f"{path} has no column {', '.join(missing)}; {ADVICE}")
         found = [{name: _unquoted(value) for name, value in row.items() if isinstance(value, str)} for row in reader]
@@ -198,11 +209,16 @@ def _meta(recipe: str, dataset: str, scenario: str, runs: Iterable[Run], limit: 
 
 
 def _threats(recipe: str, dataset: str, scenario: str, limit: tuple[str, str]) -> dict[str, dict[str, Any]]:
-    """By difficulty the limits of injections in a recipe of grb that does not change them."""
+    """By difficulty the limits in a recipe of grb that does not change them."""
     from grb.pipeline.recipe import read_recipe, recipe_names
 
     table = preset("injection").get(dataset)
-    if scenario != "injection" or table is None or recipe not in recipe_names() or read_recipe(recipe).threat:
+    if table is None or recipe not in recipe_names() or read_recipe(recipe).threat:
+        return {}
+    if scenario == "modification" and not limit[0]:
+        own = {"kind": "modification", **preset("modification")["default"]}
+        return {difficulty: dict(own) for difficulty in table["nodes"]}
+    if scenario != "injection":
         return {}
     try:
         changed = {limit[0]: int(float(limit[1]))} if limit[0] else {}

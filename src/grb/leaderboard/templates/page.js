@@ -7,6 +7,8 @@
   const SHORT_LABELS = { weighted: "transfer" };
   const longer = (label) => (SHORT_LABELS[label] ? SHORT_LABELS[label] + " (" + label + ")" : label);
   const STRENGTHS = ["weighted", "average", "3-max"];
+  // what names of defenses are put together from, said beside the table where a name has it
+  const PARTS = { ln: "layer normalisation", at: "adversarial training", known: "hears nodes of the training graph only" };
   const METRICS = [
     ["accuracy", "accuracy (%)"],
     ["drop", "accuracy lost (points)"],
@@ -397,7 +399,10 @@
     const label = METRICS.find(([key]) => key === state.metric)[1].replace("accuracy", boards[state.board].metric);
     const box = $("legend");
     if (!state.all) {
-      box.replaceChildren(el("span", { class: "words" }, boards[state.board].metric + " in per cent, underlined: the best; \u00b1 standard deviation over runs"));
+      const used = new Set(boards[state.board].defenses.flatMap((each) => each.split("(")[0].split("+").slice(1)));
+      const parts = Object.keys(PARTS).filter((part) => used.has(part)).map((part) => "; +" + part + ": " + PARTS[part]);
+      box.replaceChildren(el("span", { class: "words" }, boards[state.board].metric
+        + " in per cent, underlined: the best; \u00b1 standard deviation over runs" + parts.join("")));
       return;
     }
     if (!domain) { box.replaceChildren(label + ": nothing to show"); return; }
