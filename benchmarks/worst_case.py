@@ -15,8 +15,9 @@ be the strongest, which need not be the one that is. Of ``composed-injection`` a
 same, instead of computing them again.
 
 Trained by the preset, except where TRAINING says otherwise: those are the trainings of the table that the ensemble was asked to
-beat (TABLE). ``--table`` prints one line per victim and seed, the ensemble in bold where it is above a single attack or above
-what was asked for; ``--figure`` draws the strength of the ensembles over their cost.
+beat (TABLE). ``--table`` prints one line per victim and seed: in brackets behind the ensemble what the strongest edit of its
+race leaves, if that is another one than the attacker chose; in bold where even that is above a single attack or above what was
+asked for. ``--figure`` draws the strength of the ensembles over their cost.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ def score(model: torch.nn.Module, dataset: grb.Dataset, edit: object = None) -> 
 
 
 def table(results: Results) -> str:
-    """One line per victim and seed; the ensemble is bold where it is above a single attack or above what was asked for."""
+    """One line per victim and seed; the ensemble is bold where no edit of it is as strong as a single attack, or as asked."""
     lines = [
         "| victim | seed | clean | pgd | strongest single attack | of | auto | auto-true | asked for | version | CPU s "
         "| passes |",
@@ -246,7 +247,9 @@ def _line(victim: str, seed: int, rows: dict[str, dict[str, Any]]) -> str:
     single = {name: value for name, value in left.items() if name in SINGLE}
     strongest = min(single, key=lambda name: single[name], default=None)
     auto = rows["auto"]
-    above = auto["left"] > min(limit, *single.values(), 100.0)
+    least = auto.get("lowest", auto["left"])
+    above = least > min(limit, *single.values(), 100.0)
+    shown = f"{auto['left']:.1f}" + (f" ({least:.1f})" if least < auto["left"] else "")
     cells = [
         victim,
         seed,
@@ -254,7 +257,7 @@ def _line(victim: str, seed: int, rows: dict[str, dict[str, Any]]) -> str:
         f"{left['pgd']:.1f}" if "pgd" in left else "-",
         f"{single[strongest]:.1f} {strongest}" if strongest else "-",
         len(single),
-        f"**{auto['left']:.1f}**" if above else f"{auto['left']:.1f}",
+        f"**{shown}**" if above else shown,
         f"{left['auto-true']:.1f}" if "auto-true" in left else "-",
         f"{limit:.1f}" if limit < 100 else "-",
         auto["version"],
