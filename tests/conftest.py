@@ -27,6 +27,12 @@ os.environ["GRB_OFFLINE"] = "1"
 os.environ.pop("GRB_MIRROR", None)
 
 
+@pytest.fixture(autouse=True)
+def no_job_times_of_other_tests() -> None:
+    """Plans guess by what this machine has run before: every test starts on a machine that has run nothing."""
+    Path(_HOME, "job-times.json").unlink(missing_ok=True)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(_HOME, ignore_errors=True)
 

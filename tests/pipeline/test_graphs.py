@@ -87,7 +87,7 @@ def test_scores_are_those_of_python(done: tuple[Study, Store]) -> None:
     job = study.jobs[place.score]
     worker = Worker(store)
     dataset = load_dataset("synth-graphs").with_split(1)
-    model, edit = worker.model(job.inputs["model"]), worker._edit(job.data.edits[-1], dataset)
+    model, edit = worker.model(job.inputs["model"]), worker._edit(job.data.edits[-1])
     measured = Measurement.from_dict(store.read(job.key).measurement)
     assert measured.dataset.split == 1 and measured.dataset.task == "graph"
     scores = {name: outcome.values["accuracy"] for name, outcome in measured.outcomes.items()}

@@ -276,7 +276,7 @@ def test_metrics_of_a_recipe_are_on_the_board(tmp_path: Path) -> None:
     assert cell is not None and set(cell.metrics) == {"macro-f1", "recall:1"} and board.metric == "accuracy"
     found = []
     for about in cell.metadata:
-        edit, model = worker._edit(about["attack"], dataset), worker.model(about["victim"])
+        edit, model = worker._edit(about["attack"]), worker.model(about["victim"])
         found.append(grb.evaluate(model, dataset, edit, metrics=("macro-f1", "recall:1")))
     for name, estimate in cell.metrics.items():
         assert estimate.n == 2 and estimate.mean == pytest.approx(np.mean([each[name]["full"] for each in found]))
