@@ -75,12 +75,12 @@ define make_venv
 		rm -rf $(VENV); echo "making $(VENV) with $$python"; "$$python" -m venv $(VENV); }
 endef
 
-$(VENV)/.stamp-dev: pyproject.toml constraints.txt
+$(VENV)/.stamp-dev: pyproject.toml constraints.txt src/grb/_version.py
 	$(make_venv)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e ".[dev]"
 	@touch $(VENV)/.stamp-dev $(VENV)/.stamp-run
 
-$(VENV)/.stamp-run: pyproject.toml constraints.txt
+$(VENV)/.stamp-run: pyproject.toml constraints.txt src/grb/_version.py
 	$(make_venv)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e .
 	@touch $@

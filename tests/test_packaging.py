@@ -30,6 +30,22 @@ def test_version_is_a_release_number():
     assert re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc|\.dev)\d+)?", grb.__version__)
 
 
+def test_citation_and_changelog_are_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    headings = re.findall(
+        r"^## \[(.+)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
+    assert headings[0] == ("Unreleased", "")
+    assert headings[1] == (grb.__version__, str(citation["date-released"]))
+    assert citation["version"] == grb.__version__
+
+
+def test_an_environment_is_brought_up_to_date_when_the_version_changes():
+    rules = re.findall(r"^\$\(VENV\)/\.stamp-\w+: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    inputs = {"pyproject.toml", "constraints.txt", "src/grb/_version.py"}
+    assert len(rules) == 2 and all(inputs <= set(rule.split()) for rule in rules)
+
+
 def test_package_is_marked_as_typed():
     assert resources.files("grb").joinpath("py.typed").is_file()
 
