@@ -19,7 +19,7 @@ RUN pip install --extra-index-url https://download.pytorch.org/whl/cpu -c constr
 
 # 1000 is the first user of most machines, so that mounted directories are writable
 RUN useradd --create-home --uid 1000 grb && mkdir /data && chown grb:grb /data
-USER grb
+USER 1000
 ENV GRB_HOME=/home/grb/.cache/grb
 WORKDIR /data
 

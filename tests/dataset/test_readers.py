@@ -162,7 +162,7 @@ def test_ogb_says_which_package_it_needs(machine) -> None:
     try:
         import ogb  # noqa: F401
     except ImportError:
-        with pytest.raises(MissingExtra, match=r"OGB datasets needs ogb.lsc. .*\[ogb\]"):
+        with pytest.raises(MissingExtra, match=r"this dataset of OGB needs ogb.lsc. .*\[ogb\]"):
             load_dataset("pcqm4mv2-subset")
 
 

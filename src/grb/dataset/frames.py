@@ -86,8 +86,8 @@ def read_tables(
 
 def read_parquet(path: str | os.PathLike[str]) -> Any:
     """A Parquet file as a data frame; needs the extra ``parquet``."""
-    require("pyarrow", extra="parquet", what="Parquet files")
-    pandas = require("pandas", extra="parquet", what="Parquet files")
+    require("pyarrow", extra="parquet", what="a Parquet file")
+    pandas = require("pandas", extra="parquet", what="a Parquet file")
     if not Path(path).is_file():
         raise DataError(f"{path} does not exist; a Parquet file, as DataFrame.to_parquet writes it, is needed")
     try:

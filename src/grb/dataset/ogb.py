@@ -35,7 +35,7 @@ def read(source: Source, root: Path) -> RawArrays:
     if source.task == "node":
         return _nodes(source, root)
     if source.name == "pcqm4m-v2":
-        lsc = require("ogb.lsc", extra="ogb", what="OGB datasets")
+        lsc = require("ogb.lsc", extra="ogb", what="this dataset of OGB")
         return _subset(lsc.PygPCQM4Mv2Dataset(root=str(root)), source.title)
     return _molecules(source, root)
 
