@@ -60,6 +60,32 @@ def test_the_worst_case_is_computed_anew(tmp_path):
     assert gcn["weighted"].mean == pytest.approx(board.by_defense["full"]["gcn"]["weighted"].mean)
 
 
+# as `leaderboard show results --format csv-runs` of version 0.1 wrote them; keys are shortened
+OF_0_1 = """\
+dataset,scenario,recipe,mode,attack,knowledge,defense,run,accuracy,score,victim,victim_seed,attack_key,attack_seed,attack_seconds,threads
+synth-tiny,injection,synth-tiny,full,rnd,transfer,gcn,0,0.8555555556,aa,bb,0,cc,0,0.0016,1
+synth-tiny,injection,synth-tiny,full,rnd,transfer,gcn,1,0.8444444444,ab,bb,0,cd,1,0.0016,1
+synth-tiny,injection,synth-tiny,full,none,none,gcn,0,0.8666666667,ad,bb,0,,,,1
+synth-tiny,injection,synth-tiny,full,pgd,white-box,gcn,0,0.8222222222,ae,bb,0,ce,0,0.0096,1
+"""
+
+
+def test_scores_that_version_0_1_exported_make_a_board(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_text(OF_0_1, encoding="utf-8")
+    (board,) = read_scores(path)
+    assert (board.dataset, board.difficulties, board.attacks, board.white_box) == (
+        "synth-tiny",
+        ("full",),
+        ("rnd", CLEAN),
+        ("pgd",),
+    )
+    rnd = board.cell("rnd", "gcn", "full")
+    assert rnd is not None and sorted(rnd.values) == [0.8444444444, 0.8555555556]
+    white = board.cell("pgd", "gcn", "full", white_box=True)
+    assert white is not None and white.values == (0.8222222222,)
+
+
 def test_what_was_not_written_stays_unknown(tmp_path):
     (back,) = read_scores(written(tmp_path / "scores.csv", made_board(("gcn", "mlp"), ("fgsm",))))
     rows = cell_rows(back)

@@ -44,6 +44,8 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("attack", "--feature-nodes"): _LIMIT.format("feature_nodes"),
     ("attack", "--feature-range"): _LIMIT.format("feature_range"),
     ("eval", "--edit"): "is an argument now: `grb eval MODEL.safetensors EDIT.npz ...`",
+    ("run", "--mode"): "is `--difficulty` now",
+    ("reproduce", "--mode"): "is `--difficulty` now",
     ("reproduce", "--scenario"): "is part of the recipe's name now: `grb reproduce grb-cora-modification`",
     ("data check", "--save"): "is `--output` now",
     ("figures", "--mode"): "is `--difficulty` now",

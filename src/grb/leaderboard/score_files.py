@@ -34,6 +34,8 @@ TRUE_LABELS = " (true labels)"
 NEEDED = ("dataset", "scenario", "difficulty", "attack", "knowledge", "defense", "repeat")
 KNOWLEDGE = ("none", "transfer", "query", "white-box")
 DIFFICULTIES = ("easy", "medium", "hard", "full")
+OLD_COLUMNS = {"difficulty": "mode", "repeat": "attack_seed"}
+"""Columns of today by what version 0.1 called them; an attack's seed was its repeat, and the clean graph had none."""
 UNKNOWN = Estimate(0.0, 0.0, None, None, 0)
 """What a file does not say: an estimate over no run."""
 ADVICE = "`grb leaderboard STORE --format csv-runs` writes such files"
@@ -48,8 +50,8 @@ def read_scores(path: str | os.PathLike[str], ranking: Ranking = BY_DEFAULT) -> 
     that is a recipe of grb by its name gets that recipe's title and limits.
 
     Args:
-        path: A file of ``grb leaderboard STORE --format csv-runs``, or a table of ``grb store copy STORE FILE.csv``, whose
-            name then is that of the recipe, or ``leaderboard-`` and the recipe.
+        path: A file of ``grb leaderboard STORE --format csv-runs``, also of version 0.1, or a table of ``grb store copy STORE
+            FILE.csv``, whose name then is that of the recipe, or ``leaderboard-`` and the recipe.
         ranking: What ranks.
     """
     found = Path(path)
@@ -84,7 +86,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
     try:
         if reader.fieldnames is None:
             raise DataError(f"{path} is empty; {ADVICE}")
-        missing = [name for name in NEEDED if name not in reader.fieldnames]
+        old = {name: was for name, was in OLD_COLUMNS.items() if name not in reader.fieldnames}
+        missing = [name for name in NEEDED if old.get(name, name) not in reader.fieldnames]
         if missing:
             raise DataError(f"{path} has no column {', '.join(missing)}; {ADVICE}")
         found = [{name: _unquoted(value) for name, value in row.items() if isinstance(value, str)} for row in reader]
@@ -94,7 +97,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
         raise DataError(f"{path} holds no scores; {ADVICE}")
     if any(len(row) < len(set(reader.fieldnames or ())) for row in found):
         raise DataError(f"{path} has rows that are too short; {ADVICE}")
-    return found
+    return [{**row, **{name: row[was] for name, was in old.items()}} for row in found]
 
 
 def _unquoted(value: str) -> str:
