@@ -110,7 +110,9 @@ def _imported(kind: str, name: str, target: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise  # the module exists but one of its own imports is missing: that is the sentence to show
-        raise DataError(f"{kind} '{name}' points to module '{module}', which cannot be found") from None
+        raise DataError(
+            f"{kind} '{name}' points to module '{module}', which cannot be found; install it, or run grb in its folder"
+        ) from None
     except AttributeError:
         raise DataError(f"{kind} '{name}' points to '{attribute}', which module '{module}' does not have") from None
     except Exception as error:

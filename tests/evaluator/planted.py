@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from grb.attack import AttackContext
 from grb.graph import Adjacency, Graph, GraphEdit, normalise
 from grb.model.base import GraphModel
+from grb.model.torch import GCN
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,25 @@ class Blind(Good):
 class Narrow(Good):
     def forward(self, x: Any, op: Any) -> Tensor:
         return super().forward(x, op)[:, :1]
+
+
+class Restaged(GCN):
+    """Another forward pass, which the stages that it inherits know nothing of."""
+
+    name = "evaluator.planted:Restaged"
+
+    def forward(self, x: Any, op: Any) -> Tensor:
+        return super().forward(x.clamp(-0.1, 0.1), op)
+
+
+class Unnamed(GCN):
+    """Has the name of its base class, as which it would come back from a file."""
+
+    def forward(self, x: Any, op: Any) -> Tensor:
+        return super().forward(x.clamp(-0.1, 0.1), op)
+
+    def stages(self) -> None:
+        return None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -36,13 +37,15 @@ from grb.cli import (
     tune,
 )
 from grb.cli.old_spellings import old_spelling, translate
-from grb.cli.options import Json
+from grb.cli.options import Json, find_code
 from grb.cli.output import print_json
 from grb.errors import DataError, GRBError, IntegrityError
 
 BAD_INPUT, INTEGRITY, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
 # other words for verbs: the paper reproduces what others run
 ALIASES = {"reproduce": "run"}
+# module:Class or module:function, in a list or behind an option's = too
+_CODE = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*:[A-Za-z_]")
 
 
 class Verbs(TyperGroup):
@@ -56,6 +59,7 @@ class Verbs(TyperGroup):
             given = translate(given)
             if sentence := old_spelling(given):
                 raise DataError(sentence)
+            find_code(word for word in given if _CODE.search(word))
             with _searching(data_dir):
                 code = super().main(given, *rest, **options)
         except typer.Abort:

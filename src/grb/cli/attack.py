@@ -137,7 +137,6 @@ def attack(
         options.settings_of(params, "--param"),
         options.settings_of(limits, "--limit"),
     )
-    options.find_code([*attacks, dataset or "", surrogate or ""])
     chosen = list(dict.fromkeys(spelling("attack", name) for name in attacks))
     nobody = model is None and surrogate is None and not victim
     blind = nobody and not any(getattr(resolve("attack", name), "needs_model", True) for name in chosen)

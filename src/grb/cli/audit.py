@@ -137,7 +137,6 @@ def audit(
     columns = {"id": node_id, "label": label, "source": source, "target": target, "split": split_column, "time": time}
     given = {role: column for role, column in columns.items() if column is not None}
     options.use_machine(threads)
-    options.find_code([model or "", dataset or ""])
     made, loaded, title = _load(model, command, weights, dataset, given)
     report = run_audit(
         made,

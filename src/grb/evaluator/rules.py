@@ -17,7 +17,7 @@ from grb.dataset import Dataset, load_dataset
 from grb.dataset.view import View
 from grb.errors import GRBError
 from grb.graph import Graph, GraphEdit, adjacency_from_edges
-from grb.model.base import GraphModel, evaluating, predict, prepare
+from grb.model.base import GraphModel, evaluating, predict, prepare, run_stages
 from grb.threat import Injection, Modification, Threat
 
 Kind = Literal["attack", "model", "defense", "perturbation"]
@@ -39,6 +39,7 @@ RULES: Mapping[Kind, tuple[str, ...]] = {
         "has gradients at every parameter",
         "has gradients at the features",
         "does not know the order of nodes",
+        "has stages that do what its forward pass does, or none",
         "comes back from a file",
     ),
     "defense": (
@@ -216,6 +217,19 @@ def model_checks(maker: Callable[..., nn.Module]) -> Checks:
         same = torch.allclose(moved, predict(made[0], graph)[order], atol=1e-3, rtol=1e-3)
         _need(same, "nodes in another order get other logits; a model must not know the order")
 
+    def staged() -> None:
+        stages = getattr(made[0], "stages", lambda: None)()
+        if stages is None:
+            return
+        wanted = predict(made[0], graph)
+        with evaluating(made[0]), torch.no_grad():
+            logits = run_stages(stages, x, prepare(made[0], graph.adj))
+        same = logits.shape == wanted.shape and torch.allclose(logits, wanted, atol=1e-3, rtol=1e-3)
+        sentence = (
+            "stages() gives other logits than forward, and attacks see the stages; let it do the same, or return None"
+        )
+        _need(same, sentence)
+
     def saved() -> None:
         from grb.trainer.checkpoint import load_model, save_model
 
@@ -228,9 +242,13 @@ def model_checks(maker: Callable[..., nn.Module]) -> Checks:
         with tempfile.TemporaryDirectory() as folder:
             path = save_model(model, Path(folder) / "model.safetensors")
             again = load_model(path, trusted=model.name if ":" in model.name else None)
+        if type(again) is not type(model):
+            own, other = type(model).__name__, type(again).__name__
+            advice = f'give the class {own} a name of its own: name = "{code}"'
+            raise Broken(f"it is saved as '{model.name}' and comes back as a {other}; {advice}")
         _need(torch.equal(predict(again, graph), predict(model, graph)), "a saved and loaded model gives other logits")
 
-    return runs, finite, unchanged, steady, trained, attacked, equivariant, saved
+    return runs, finite, unchanged, steady, trained, attacked, equivariant, staged, saved
 
 
 # defenses

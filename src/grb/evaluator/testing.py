@@ -55,6 +55,9 @@ def conformance(kind: Kind, method: Any) -> list[Finding]:
             ``in_features`` and ``out_features``, or a defense with ``fit(view, seed=...)``.
     """
     _need_kind(kind)
+    if kind == "defense" and isinstance(method, type) and issubclass(method, nn.Module):
+        message = f"{method.__name__} is the class of a model, which recipes train; check it as a model (--kind model)"
+        return [Finding("can be made without arguments", message)]
     try:
         made = method() if isinstance(method, type) and kind != "model" else method
     except Exception as error:
