@@ -165,6 +165,24 @@ def test_defaults_that_differences_names_are_the_defaults() -> None:
     assert (config.inject_mode, config.sequential_step) == ("random", 1.0) and usual.inject_mode == "tdgia"
 
 
+# attacks that version 0.1 had, and those of them whose numbers moved since
+INJECTIONS_OF_0_1 = ("rnd", "fgsm", "pgd", "speit", "tdgia")
+FLIPS_OF_0_1 = ("rnd-edges", "dice", "fga", "flip", "nea", "stack", "pgd-topology", "pr-bcd", "gr-bcd", "metattack")
+OF_0_1 = (*INJECTIONS_OF_0_1, *FLIPS_OF_0_1, "pgd-features")
+
+
+def test_versions_that_the_upgrade_guide_names_are_those_of_the_methods() -> None:
+    text = (ROOT / "docs/upgrade.md").read_text(encoding="utf-8").partition("## Methods with a new version")[2]
+    said = {
+        name: int(number)
+        for names, number in re.findall(r"((?:`[\w-]+`(?: and )?)+) (?:is|are) version (\d)", text)
+        for name in re.findall(r"[\w-]+", names.replace(" and ", " "))
+    }
+    first = {"metattack": 2}  # all others began with 1
+    now = {name: catalogue.resolve("attack", name).version for name in OF_0_1}
+    assert said == {name: version for name, version in now.items() if version != first.get(name, 1)}
+
+
 def test_the_changelog_says_nothing_twice() -> None:
     entries = re.findall(r"^- (.*(?:\n  .*)*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     begun = [entry[:45] for entry in entries]

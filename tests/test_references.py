@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grb import catalogue
 from grb.entries import KINDS
 from grb.references import _LINKS, Reference, bibtex, references
 
@@ -68,3 +70,22 @@ def test_bibtex_spells_several_authors_as_it_must() -> None:
         "author = {Zügner and Akbarnejad and Günnemann},"
         in Reference("Zügner, Akbarnejad and Günnemann", "A title", "KDD", 2018).to_bibtex()
     )
+
+
+# baselines and definitions that have no paper of their own
+OWN = {
+    "certificate": {"by-construction"},
+    "detector": {"degree", "consistency", "joint"},
+    "perturbation": {"original", "dropedges", "addedges", "noedgeftrs", "randedgeftrs"},
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_certificates_detectors_and_perturbations_say_where_they_come_from(kind: str) -> None:
+    """With a reference, or with the name of the class or module that has it."""
+    silent: set[str] = set()
+    for name in catalogue.entries(kind):
+        text = inspect.getdoc(catalogue.resolve(kind, name)) or ""
+        if not re.search(r"Reference|[Rr]eference as|:class:|:mod:", text):
+            silent.add(name)
+    assert silent - OWN[kind] == set()
