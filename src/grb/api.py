@@ -374,7 +374,11 @@ def detect(detector: str | Detector, dataset: Dataset, edit: Edit = None, *, see
 
 
 def load_model(
-    source: str | os.PathLike[str], store: str | os.PathLike[str] | None = None, *, seed: int = 0
+    source: str | os.PathLike[str],
+    store: str | os.PathLike[str] | None = None,
+    *,
+    seed: int = 0,
+    trusted: str | None = None,
 ) -> GraphModel:
     """A trained model, from a file or from a store of results.
 
@@ -382,11 +386,12 @@ def load_model(
         source: A file that :func:`save_model` wrote; with a store ``dataset/defense``, e.g. ``grb-cora/gat+at``.
         store: Directory that ``grb run`` filled.
         seed: Random seed of the training.
+        trusted: The one ``package.module:Class`` that a file may name; no other code is imported because a file says so.
     """
     from grb.trainer import checkpoint
 
     if store is None:
-        return checkpoint.load_model(source)
+        return checkpoint.load_model(source, trusted=trusted)
     from grb.model.build import settings
     from grb.pipeline.record import NOT_COMPUTED
     from grb.pipeline.store import Store

@@ -114,3 +114,21 @@ def test_modules_by_name_with_weights_and_programs(grb, tmp_path, monkeypatch):
     (tmp_path / "w.safetensors").write_bytes(b"\x80\x04pickle")
     done = grb(*words, "--weights", "w.safetensors")
     assert done.exit_code == 2 and "pickled weights" in done.stderr
+
+
+def test_a_maker_may_ask_for_the_sizes_of_the_dataset(grb, tmp_path, monkeypatch):
+    (tmp_path / "my_maker_to_audit.py").write_text(
+        "from torch import nn\n\n\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, in_features, out_features):\n"
+        "        super().__init__()\n        self.layer = nn.Linear(in_features, out_features)\n\n"
+        "    def forward(self, x, edge_index):\n        return self.layer(x)\n\n\n"
+        "def other(width):\n    return Net(width, 2)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    done = grb("audit", "my_maker_to_audit:Net", "-d", "synth-tiny", *QUICK)
+    assert done.exit_code == 0, done.stderr
+    done = grb("audit", "my_maker_to_audit:other", "-d", "synth-tiny", *QUICK)
+    assert done.exit_code == 2 and "in_features and out_features" in done.stderr, done.stderr

@@ -70,3 +70,8 @@ def test_sentences_name_the_place_and_the_attacks() -> None:
 def test_accuracies_that_are_no_fractions_are_refused(wrong: Any) -> None:
     with pytest.raises(DataError, match="accuracy of fgsm is .*, but fractions from 0 to 1 are needed"):
         check_scores(transfer={"fgsm": wrong})
+
+
+def test_sentences_name_the_metric_of_the_scores():
+    (flag,) = check_scores(clean=0.2, transfer={"gcn": 0.6}, metric="recall:1")
+    assert "gcn by transfer leaves recall:1 0.600, no attack 0.200" in flag.message

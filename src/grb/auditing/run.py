@@ -349,6 +349,7 @@ def _flags(run: Steps, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
             white_box={} if run.victim.black_box else own,
             num_targets=len(run.dataset.index_test),
             where=f"{run.victim.name}, {each['scenario']}",
+            metric=run.metric.name,
         )
     for each in made:
         failed, alone = findings.failed_attacks(each["points"])

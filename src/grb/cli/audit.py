@@ -196,7 +196,7 @@ def _load(
         if command is not None:
             return Program(command), loaded, None
         assert model is not None
-        return _made(model, weights), loaded, model.rpartition(":")[2]
+        return _made(model, weights, loaded), loaded, model.rpartition(":")[2]
     from grb.cli.eval import check_model, on_split, trained_on
     from grb.trainer.checkpoint import load_model_with_meta
 
@@ -217,13 +217,25 @@ def _dataset(source: str, columns: dict[str, str]) -> Dataset:
     return Dataset.from_csv(source, columns=columns)
 
 
-def _made(path: str, weights: Path | None) -> Any:
-    """The module that the user's function makes, with weights from a safetensors file."""
+def _made(path: str, weights: Path | None, dataset: Dataset) -> Any:
+    """The module that the user's function or class makes, with weights from a safetensors file."""
+    import inspect
+
     from torch import nn
 
     from grb.catalogue import resolve
 
-    made = resolve("model", path)()
+    maker = resolve("model", path)
+    sizes = {"in_features": dataset.num_features, "out_features": dataset.num_classes}
+    try:
+        taken = inspect.signature(maker).parameters if callable(maker) else {}
+        made = maker(**{name: size for name, size in sizes.items() if name in taken})
+    except Exception as error:  # whatever somebody's code raises
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+        raise DataError(
+            f"{path} makes no model ({reason}); a function or class is needed that takes nothing, or in_features and "
+            "out_features, and gives the module"
+        ) from error
     if weights is not None:
         if not isinstance(made, nn.Module):
             raise DataError(f"{path} makes a {type(made).__name__}, but weights belong to a torch.nn.Module")

@@ -24,7 +24,7 @@ PARTS = {
     **dict.fromkeys(("training",), "train"),
     **dict.fromkeys(("valid", "validation", "dev"), "val"),
 }
-FEATURES = "features (unless it is named as the id, label, split or time, or left out)"
+FEATURES = "features (unless it is named, as in --id COLUMN --label COLUMN of `grb data check`, or left out)"
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def check_scores(
     without_edges: float | None = None,
     num_targets: int | None = None,
     where: str = "",
+    metric: str = "accuracy",
 ) -> list[Flag]:
     """Do the accuracies of one model under several attacks fit together?
 
@@ -69,6 +70,7 @@ def check_scores(
         without_edges: Accuracy of a model that sees no edges, or share of the largest class: what a huge budget leaves.
         num_targets: Nodes behind every accuracy; with it single values have noise too.
         where: Model and difficulty, for the sentences.
+        metric: What the scores are, for the sentences.
 
     Returns:
         ``weaker-than-random``, ``weaker-than-nothing``, ``transfer-beats-white-box``, ``more-steps-weaker``,
@@ -84,11 +86,11 @@ def check_scores(
     found: list[Flag] = []
     for base, name, given in (("random", "random changes", random), ("nothing", "no attack", clean)):
         if given is not None:
-            found += _weaker(place, own | whites, base, name, read(given, base))
+            found += _weaker(place, metric, own | whites, base, name, read(given, base))
     if own and whites:
-        found += _transfer_wins(place, own, whites)
+        found += _transfer_wins(place, metric, own, whites)
     for name, table in (by_steps or {}).items():
-        found += _more_steps(place, name, {steps: read(value, name) for steps, value in sorted(table.items())})
+        found += _more_steps(place, metric, name, {steps: read(value, name) for steps, value in sorted(table.items())})
     if huge_budget is not None and without_edges is not None:
         found += _survives(place, read(huge_budget, "huge_budget"), read(without_edges, "without_edges"))
     return found
@@ -124,11 +126,13 @@ def at(where: str) -> str:
     return f"{where}: " if where else ""
 
 
-def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, comparison: str, limit: _Measured) -> list[Flag]:
+def _weaker(
+    place: str, metric: str, attacks: Mapping[str, _Measured], base: str, comparison: str, limit: _Measured
+) -> list[Flag]:
     return [
         Flag(
             f"weaker-than-{base}",
-            f"{place}{name} leaves accuracy {score.mean:.3f}, {comparison} {limit.mean:.3f}; an attack should not be "
+            f"{place}{name} leaves {metric} {score.mean:.3f}, {comparison} {limit.mean:.3f}; an attack should not be "
             f"weaker by more than noise ({_noise(score, limit):.3f}): give it more steps, another start or step, or "
             "another surrogate",
             {"accuracy": score.mean, base: limit.mean, "noise": _noise(score, limit)},
@@ -138,7 +142,9 @@ def _weaker(place: str, attacks: Mapping[str, _Measured], base: str, comparison:
     ]
 
 
-def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]) -> list[Flag]:
+def _transfer_wins(
+    place: str, metric: str, own: Mapping[str, _Measured], whites: Mapping[str, _Measured]
+) -> list[Flag]:
     """The strongest of either kind, because one good white-box attack is enough."""
     best, best_white = (min(attacks, key=lambda name: attacks[name].mean) for attacks in (own, whites))
     score, white = own[best], whites[best_white]
@@ -148,7 +154,7 @@ def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str
     return [
         Flag(
             "transfer-beats-white-box",
-            f"{place}{best} leaves accuracy {score.mean:.3f}, but {best_white}, the strongest with the model's own "
+            f"{place}{best} leaves {metric} {score.mean:.3f}, but {best_white}, the strongest with the model's own "
             f"gradients, {white.mean:.3f}, which should not be higher by more than noise ({noise:.3f}); the model's "
             "gradients mislead: check them with check_model, and report the lower number",
             {"transfer": score.mean, "white_box": white.mean, "noise": noise},
@@ -156,7 +162,7 @@ def _transfer_wins(place: str, own: Mapping[str, _Measured], whites: Mapping[str
     ]
 
 
-def _more_steps(place: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
+def _more_steps(place: str, metric: str, name: str, table: Mapping[int, _Measured]) -> list[Flag]:
     """The first length that does worse than a shorter one."""
     counts = list(table)
     for later, steps in enumerate(counts[1:], start=1):
@@ -166,7 +172,7 @@ def _more_steps(place: str, name: str, table: Mapping[int, _Measured]) -> list[F
             return [
                 Flag(
                     "more-steps-weaker",
-                    f"{place}{name} leaves accuracy {table[steps].mean:.3f} after {steps} steps, but "
+                    f"{place}{name} leaves {metric} {table[steps].mean:.3f} after {steps} steps, but "
                     f"{table[fewer].mean:.3f} after {fewer}; more steps should not be weaker by more than noise "
                     f"({noise:.3f}): use a smaller step and keep the best iterate",
                     {"steps": steps, "fewer": fewer, "accuracy": table[steps].mean, "before": table[fewer].mean},

@@ -64,5 +64,6 @@ def score_flags(board: Board, targets: Mapping[str, int]) -> Iterator[str]:
                 white_box={cell.attack: cell.values for cell in whites if cell is not None},
                 num_targets=targets.get(name),
                 where=f"{defense}, {name}",
+                metric=board.metric,
             )
             yield from map(str, flags)

@@ -204,8 +204,10 @@ def load_model_with_spec(
         with safe_open(path, framework="pt") as stored:
             spec = _read_spec(path, stored.metadata())
             if ":" in spec["model"] and spec["model"] != trusted:
+                code = spec["model"][:60]
                 raise DataError(
-                    f"{path} names code '{spec['model'][:60]}' instead of a catalogued model; it is not imported"
+                    f"{path} names code '{code}' instead of a catalogued model; it is not imported. If you trust it, "
+                    f"grb.load_model(file, trusted='{code}') in Python is the model; a recipe that names it needs no file"
                 )
             named = [name for name in stored.keys() if name != LOGITS]  # noqa: SIM118
             shapes = {name: list(stored.get_slice(name).get_shape()) for name in named}
@@ -274,7 +276,8 @@ def _read_spec(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
             raise ValueError("trained_as is no name")
     except (KeyError, ValueError, RecursionError) as error:
         raise DataError(
-            f"{path} does not say which model it is ({error}); only files that grb wrote are read"
+            f"{path} does not say which model it is ({error}); only files that grb wrote are read. Weights of a module of "
+            "your own: `grb audit package.module:function --weights FILE`, or grb.wrap(module) in Python"
         ) from None
     if spec["format"] != FORMAT:
         raise DataError(f"{path} has checkpoint format {spec['format']}, but this version reads {FORMAT}; update grb")
