@@ -211,6 +211,15 @@ def test_a_file_in_the_cache_that_was_changed_is_made_again(bundle: Bundle) -> N
         assert published.file_of(bundle, bundle.models[0]).read_bytes() == data
 
 
+def test_a_home_that_cannot_be_written_is_named(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GRB_HOME", str(tmp_path / "file" / "home"))
+    with pytest.raises(DataError, match="cannot write .*; set GRB_HOME to a directory that can be written"):
+        published.file_of(bundle, bundle.models[0])
+
+
 def test_what_is_in_the_cache_needs_no_bundle(bundle: Bundle, folder: Path) -> None:
     first, second = bundle.models[:2]
     published.file_of(bundle, first)

@@ -76,7 +76,12 @@ def file_of(bundle: Bundle, item: PublishedModel | PublishedEdit) -> Path:
         entry = record.objects.get(what, {})
         if record.job.kind != kind or (entry.get("sha256"), entry.get("suffix")) != (item.sha256, suffix):
             raise IntegrityError(f"bundle '{bundle.name}' has another '{item.title}' than its list says; get grb again")
-        return write_atomic(kept, store.load(record, what))
+        data = store.load(record, what)
+    try:
+        return write_atomic(kept, data)
+    except DataError as error:
+        reason = str(error).partition(";")[0]
+        raise DataError(f"{reason}; set GRB_HOME to a directory that can be written") from None
 
 
 @contextmanager
