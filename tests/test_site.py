@@ -15,6 +15,7 @@ import pytest
 import yaml
 from docs.tools import api_pages, cli_pages, docstrings, readme
 
+from grb import artefacts
 from grb.auditing import report
 from grb.evaluator import board, certified, measurement
 from grb.graph import edit
@@ -161,6 +162,7 @@ FORMATS = {
     "boards": board,
     "history": changes,
     "report": report,
+    "published": artefacts,
 }
 # of caches, which nobody else reads
 CACHES = {"cached_plan.py", "cache.py", "job_times.py"}

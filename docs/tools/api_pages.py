@@ -32,6 +32,7 @@ PACKAGES = (
     "perturb",
     "metric",
     "graph",
+    "artefacts",
     "catalogue",
     "names",
     "references",

@@ -16,7 +16,7 @@ from grb._version import __version__
 
 if TYPE_CHECKING:
     from grb import perturb
-    from grb.api import Scores, certify, detect, evaluate, load_model, run_attack, train, train_with_history
+    from grb.api import Scores, certify, detect, evaluate, load_edit, load_model, run_attack, train, train_with_history
     from grb.auditing import audit
     from grb.dataset import Dataset, load_dataset
     from grb.graph import Graph, GraphEdit
@@ -36,6 +36,7 @@ __all__ = [
     "evaluate",
     "export_model",
     "load_dataset",
+    "load_edit",
     "load_model",
     "perturb",
     "run_attack",
@@ -49,9 +50,10 @@ __getattr__, __dir__ = _lazy.attach(
     __name__,
     {
         **dict.fromkeys(
-            ("Scores", "certify", "detect", "evaluate", "load_model", "run_attack", "train", "train_with_history"),
+            ("Scores", "certify", "detect", "evaluate", "load_edit", "load_model", "run_attack"),
             "grb.api",
         ),
+        **dict.fromkeys(("train", "train_with_history"), "grb.api"),
         **dict.fromkeys(("Dataset", "load_dataset"), "grb.dataset"),
         **dict.fromkeys(("Graph", "GraphEdit"), "grb.graph"),
         # packages that documentation writes as grb.NAME

@@ -23,6 +23,7 @@ from grb.detector import detect as run_detector
 from grb.errors import DataError, nearest
 from grb.evaluator.baseline import check_majority
 from grb.evaluator.scoring import Edit, Metrics, changed_graph, checked_model, edit_of, predict_checked, score
+from grb.graph import GraphEdit
 from grb.metric.names import CustomMetric, Metric
 from grb.model.base import GraphModel, check_task
 from grb.names import ModelName
@@ -377,21 +378,25 @@ def load_model(
     source: str | os.PathLike[str],
     store: str | os.PathLike[str] | None = None,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     trusted: str | None = None,
 ) -> GraphModel:
-    """A trained model, from a file or from a store of results.
+    """A trained model, from a file, from what is published, or from a store of results.
 
     Args:
-        source: A file that :func:`save_model` wrote; with a store ``dataset/defense``, e.g. ``grb-cora/gat+at``.
+        source: A file that :func:`save_model` wrote, or if there is no such file a published name (``grb ls artefacts``),
+            ``bundle/model``; with a store ``dataset/defense``, e.g. ``grb-cora/gat+at``.
         store: Directory that ``grb run`` filled.
-        seed: Random seed of the training.
+        seed: Random seed of the training, of those that are published or in the store; 0 by default.
         trusted: The one ``package.module:Class`` that a file may name; no other code is imported because a file says so.
     """
     from grb.trainer import checkpoint
 
     if store is None:
-        return checkpoint.load_model(source, trusted=trusted)
+        from grb.pipeline.published import resolved
+
+        return checkpoint.load_model(resolved(source, "model", seed=seed), trusted=trusted)
+    seed = seed or 0
     from grb.model.build import settings
     from grb.pipeline.record import NOT_COMPUTED
     from grb.pipeline.store import Store
@@ -416,6 +421,35 @@ def load_model(
     if len(chosen) > 1:
         raise DataError(f"{place.path} has {len(chosen)} models {source} of seed {seed}, trained in different ways")
     return checkpoint.load_model(place.find(chosen[0], "weights"))
+
+
+def load_edit(
+    source: str | os.PathLike[str],
+    *,
+    victim: str | None = None,
+    surrogate: str | None = None,
+    labels: Labels | None = None,
+    seed: int | None = None,
+    training: int | None = None,
+    difficulty: str | None = None,
+) -> GraphEdit:
+    """An edit that an attack made, from a file or from what is published.
+
+    Args:
+        source: A file that ``grb attack -o`` or :meth:`GraphEdit.save` wrote, or if there is no such file a published name
+            (``grb ls artefacts``), ``bundle/attack``, e.g. ``grb-cora/auto``. All other arguments choose among published ones.
+        victim: Model that was attacked with its own gradients; without it an edit that was made without the victim, if the
+            attack has such.
+        surrogate: Model whose gradients a transfer used, where there are several.
+        labels: Labels that the attack aims at, ``predicted`` (by default) or ``true``.
+        seed: Random seed of the attack; 0 by default.
+        training: Random seed of the victim's training; 0 by default.
+        difficulty: Which test nodes were attacked; the largest set by default.
+    """
+    from grb.pipeline.published import resolved
+
+    choices = {"victim": victim, "surrogate": surrogate, "labels": labels, "difficulty": difficulty}
+    return GraphEdit.load(resolved(source, "edit", seed=seed, training=training, **choices))
 
 
 def _check_dataset(dataset: Any) -> None:

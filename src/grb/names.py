@@ -10,7 +10,8 @@ several joined by pluses. Nothing else in grb takes such a name apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from grb.entries import entries, find
 from grb.errors import DataError, UnknownName
@@ -222,6 +223,89 @@ def _architecture(head: str) -> tuple[str, tuple[str, ...], bool]:
     if base is None:
         raise unknown_name("model", head[: len(text)])
     return base, tuple(preprocess), pooled
+
+
+# endings of files, which no published name has
+FILE_ENDINGS = (".safetensors", ".npz", ".zip", ".pt", ".pth", ".json", ".yaml")
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name with settings in brackets, as tables show methods that differ from a study's common settings.
+
+    Args:
+        name: What stands before the brackets.
+        settings: What stands in them, as text.
+
+    >>> Label.parse("gat+at(epochs=130, hidden_features=[64, 64])")
+    Label(name='gat+at', settings={'epochs': '130', 'hidden_features': '[64, 64]'})
+    """
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Label:
+        """Read a label; brackets that do not close, and settings that are none, are refused."""
+        head, opened, inside = text.partition("(")
+        if not opened:
+            return cls(text.strip())
+        parts = _listed(inside[:-1]) if inside.endswith(")") else None
+        if parts is None or not head.strip():
+            raise DataError(
+                f"'{text[:80]}' has brackets that do not close; a name such as gat+at(epochs=130) is needed"
+            )
+        settings: dict[str, str] = {}
+        for part in parts:
+            key, equals, value = (each.strip() for each in part.partition("="))
+            if not (key.isidentifier() and equals and value) or key in settings:
+                raise DataError(
+                    f"'{text[:80]}' has '{part.strip()[:40]}' in its brackets, but KEY=VALUE is needed, every key once"
+                )
+            settings[key] = value
+        return cls(head.strip(), settings)
+
+
+def _listed(text: str) -> list[str] | None:
+    """Parts between the commas that stand in no brackets of their own; None if these do not close."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return None
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return None if depth else parts
+
+
+@dataclass(frozen=True)
+class PublishedName:
+    """The name of something in a published bundle, ``grb-cora/gat+at(epochs=130)``.
+
+    Args:
+        bundle: Name of the bundle.
+        label: Name of a model or an attack in it; keys such as ``seed`` in its brackets choose one of several.
+    """
+
+    bundle: str
+    label: Label
+
+    @classmethod
+    def parse(cls, text: str) -> PublishedName | None:
+        """Read a name; None for what has another form, such as the path of a file.
+
+        >>> PublishedName.parse("grb-cora/gat+at(seed=1)")
+        PublishedName(bundle='grb-cora', label=Label(name='gat+at', settings={'seed': '1'}))
+        >>> PublishedName.parse("models/gat.safetensors"), PublishedName.parse("gat+at")
+        (None, None)
+        """
+        bundle, slash, rest = text.partition("/")
+        head = rest.partition("(")[0].strip().lower()
+        if not (slash and head and bundle) or bundle.startswith((".", "~")) or set("/\\\0") & set(rest):
+            return None
+        return None if rest.lower().endswith(FILE_ENDINGS) else cls(bundle, Label.parse(rest))
 
 
 def is_import_path(name: str) -> bool:

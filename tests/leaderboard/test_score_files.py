@@ -86,6 +86,27 @@ def test_scores_that_version_0_1_exported_make_a_board(tmp_path):
     assert white is not None and white.values == (0.8222222222,)
 
 
+def test_a_table_says_which_labels_an_attack_aimed_at(tmp_path):
+    rows = [
+        f"d,injection,full,{attack},{knowledge},gcn,0,0,{score},0.1,{labels}"
+        for attack, knowledge, score, labels in (
+            ("none", "none", 0.8, "predicted"),
+            ("auto", "white-box", 0.3, "predicted"),
+            ("auto", "white-box", 0.1, "true"),
+            ("auto", "transfer", 0.25, "predicted"),
+            ("auto", "transfer", 0.2, "true"),
+        )
+    ]
+    path = tmp_path / "scores.csv"
+    path.write_text(HEAD.strip() + ",labels\n" + "\n".join(rows), encoding="utf-8")
+    (board,) = read_scores(path)
+    gcn = board.by_defense["full"]["gcn"]
+    assert gcn["worst_case"].mean == pytest.approx(0.1) and gcn["worst_case_predicted"].mean == pytest.approx(0.25)
+    path.write_text(path.read_text(encoding="utf-8").replace(",true", ",secret"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"labels is 'secret', but predicted or true is needed"):
+        read_scores(path)
+
+
 def test_what_was_not_written_stays_unknown(tmp_path):
     (back,) = read_scores(written(tmp_path / "scores.csv", made_board(("gcn", "mlp"), ("fgsm",))))
     rows = cell_rows(back)

@@ -46,6 +46,21 @@ def test_the_same_records_give_the_same_bytes(store: Store, packed: Path, tmp_pa
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
+def test_records_are_deflated_as_far_as_the_limit_of_the_whole_bundle_allows(
+    store: Store, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(packed) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+    monkeypatch.setattr(module, "MAX_VALUES_RATIO", 12)
+    monkeypatch.setattr(module, "FREE_MEMORY", 0)
+    pack(store, tmp_path / "tight.zip")
+    with zipfile.ZipFile(tmp_path / "tight.zip") as archive:
+        assert zipfile.ZIP_STORED in {info.compress_type for info in archive.infolist()}
+    monkeypatch.setattr(module, "memory_limit", lambda size: 2**30)
+    with opened(tmp_path / "tight.zip") as inside:
+        assert inside.verify() == []
+
+
 def test_chosen_records_come_with_all_that_they_need(store: Store, study: Study, tmp_path: Path) -> None:
     score = next(job for job in of_kind(study, "score") if job.data.chain)
     count = pack(store, tmp_path / "one.zip", [score.key])

@@ -139,6 +139,7 @@ class AttackContext:
         oracle: What an attack with ``knowledge="query"`` gets in place of the model; :func:`run_attack` makes it.
         keys: Random seed of the keys by which the model is scored (:class:`~grb.model.base.EvaluationView`), so that a vote by
             a hash is attacked with the hash that it is scored with.
+        judge: The model that is attacked, where ``model`` is a relaxation of it that only lends its gradients; None elsewhere.
     """
 
     view: View
@@ -151,6 +152,7 @@ class AttackContext:
     on_trial: Callable[[Trial], None] = field(default=lambda trial: None, repr=False)
     oracle: QueryOracle | None = field(default=None, repr=False)
     keys: int = 0
+    judge: nn.Module | None = None
 
     @property
     def labels(self) -> Labels:

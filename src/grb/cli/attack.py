@@ -118,6 +118,7 @@ def attack(
     Examples:
       grb attack fgsm tdgia --model gcn.safetensors
       grb attack tdgia --surrogate gcn --victim robust.safetensors --difficulty all
+      grb attack tdgia --model synth-tiny/gcn+ln+at          a published model of `grb ls artefacts`
       grb attack dice pr-bcd --model gcn.safetensors --limit edge_ratio=0.02
       grb attack auto --model gcn.safetensors --labels true
       grb attack pgd --model gcn.safetensors --param iterations=100 -o edits/ --figures figures/
@@ -143,7 +144,9 @@ def attack(
     submission_only = (
         (surrogate is not None or blind) and dataset is not None and written is not None
     )  # a submission: nobody to score
-    roles = _roles(model, surrogate, victim or [], submission_only=submission_only)
+    model = None if model is None else options.model_file(model)
+    victims = [options.model_file(file) for file in victim or []]
+    roles = _roles(model, surrogate, victims, submission_only=submission_only)
     _check_labels(labels, chosen, roles.knowledge)
     options.use_machine(threads)
     source = dataset or next(trained_on(file, meta) for file, (_, meta) in roles.files.items())

@@ -20,7 +20,7 @@ Source = Annotated[
     str | None,
     typer.Argument(
         metavar="[MODEL]",
-        help="Model written by `grb train --output`, or package.module:function that makes a trained module.",
+        help="Model written by `grb train --output`, a published one, or package.module:function that makes a trained module.",
     ),
 ]
 Column = "Name of the column of CSV files that is "
@@ -200,7 +200,7 @@ def _load(
     from grb.cli.eval import check_model, on_split, trained_on
     from grb.trainer.checkpoint import load_model_with_meta
 
-    file = Path(str(model))
+    file = options.model_file(Path(str(model)))
     own, meta = load_model_with_meta(file)
     loaded, _ = on_split(_dataset(dataset or trained_on(file, meta), columns), [meta])
     check_model(file, own, meta, loaded, loaded.fingerprint())

@@ -24,7 +24,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model to train, or a file that `grb train` wrote.",
+        help="A model to train, a file that `grb train` wrote, or a published model of `grb ls artefacts`.",
         autocompletion=options.names("model"),
     ),
 ]
@@ -86,14 +86,14 @@ def certify(
         raise DataError(f"--scenario is '{scenario}', but {' or '.join(SCENARIOS)} is needed")
     settings, training = options.settings_of(params, "--param"), options.settings_of(model_params, "--model-param")
     allowed, listed = options.settings_of(limits, "--limit"), options.chosen_seeds(seed, seeds)
-    file = Path(model) if model.endswith(".safetensors") else None
+    file = options.model_file(Path(model)) if model.endswith(".safetensors") or "/" in model else None
     if file is not None and (training or seed is not None or seeds is not None):
         raise DataError(f"{file} is trained already; leave --model-param, --seed and --seeds out")
     if file is None and dataset is None:
         raise DataError(f"'{model}' has to be trained first; name the dataset with --dataset")
     options.use_machine(threads)
     own, meta = (None, {}) if file is None else load_model_with_meta(file)
-    source = dataset or trained_on(Path(model), meta)
+    source = dataset or trained_on(file or Path(model), meta)
     loaded, number = on_split(load_dataset(source), [meta])
     count = options.use_threads(threads, loaded)
     planner = jobs.planner(loaded, source, split=number, threads=count)

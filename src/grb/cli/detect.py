@@ -28,7 +28,8 @@ Detectors = Annotated[
 
 def detect(
     edits: Annotated[
-        list[Path], typer.Argument(metavar="EDIT...", help="Edits that `grb attack -o` wrote, or folders of them.")
+        list[Path],
+        typer.Argument(metavar="EDIT...", help="Edits that `grb attack -o` wrote, folders of them, or published ones."),
     ],
     dataset: Annotated[str, typer.Option("--dataset", "-d", help="Dataset that they belong to.")],
     detector: Detectors = None,
@@ -60,6 +61,7 @@ def detect(
     options.use_threads(threads, loaded)
     if loaded.task != "node":
         raise DataError(f"a detector scores nodes, but '{loaded.name}' has graphs to classify")
+    edits = [options.edit_file(path) for path in edits]
     files = [file for path in edits for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path])]
     if not files:
         raise DataError(f"{edits[0]} has no npz files; name a folder of edits, or files")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, check_counts, names, use_machine
+from grb.cli.options import Json, check_counts, edit_file, model_file, names, use_machine
 from grb.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -19,10 +19,19 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    file: Annotated[Path, typer.Argument(metavar="FILE.safetensors", help="Model written by `grb train --output`.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE.safetensors",
+            help="Model written by `grb train --output`, or the name of one in `grb ls artefacts`.",
+        ),
+    ],
     edits: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="EDIT.npz", help="Edits written by `grb attack --output`, each applied by itself."),
+        typer.Argument(
+            metavar="EDIT.npz",
+            help="Edits written by `grb attack --output`, or names of published ones, each applied by itself.",
+        ),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -58,6 +67,7 @@ def evaluate(
       grb eval gcn.safetensors
       grb eval gcn.safetensors attack.npz other.npz --metrics macro-f1,recall:1
       grb eval gcn.safetensors --checks
+      grb eval synth-tiny/gcn+ln synth-tiny/fgsm        published ones of `grb ls artefacts`
     """
 
     from grb import metric
@@ -65,9 +75,10 @@ def evaluate(
 
     check_counts(threads=threads)
     use_machine(threads)
+    file, edits = model_file(file), [edit_file(path) for path in edits or []]
     model, loaded, fingerprint = _load(file, dataset)
     chosen = metric.get_all(loaded.names.in_metrics(metrics or ""))
-    changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits or []}
+    changes = {str(path): _load_edit(path, loaded, fingerprint) for path in edits}
     if changes:
         output.echo("note: limits of the edits were not checked here; `grb attack` does when it makes one")
     wanted = [name.strip() for name in difficulty.split(",")] if difficulty else None

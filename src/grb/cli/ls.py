@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from grb import catalogue
+from grb import artefacts, catalogue
+from grb.artefacts import Bundle, PublishedModel
 from grb.cli import output
 from grb.cli.options import Json
 from grb.dataset import registry
@@ -26,7 +29,7 @@ def ls(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="What to list: datasets, models, attacks and so on; everything by default.",
+            help="What to list: datasets, models, attacks, recipes, artefacts and so on; the catalogue by default.",
             autocompletion=_complete_kind,
         ),
     ] = None,
@@ -40,12 +43,19 @@ def ls(
       grb ls
       grb ls models
       grb ls recipes
+      grb ls artefacts
       grb ls datasets --json
       grb ls --markdown
     """
     if markdown and as_json:
         raise DataError("--markdown and --json were both given; give one of them")
     recipes = kind is not None and kind.lower() in ("recipe", "recipes")
+    if kind is not None and kind.lower() in ("artefact", "artefacts"):
+        if markdown:
+            typer.echo(artefact_table())
+        else:
+            _show_artefacts(as_json)
+        return
     if markdown:
         kinds = [] if recipes else catalogue.kinds() if kind is None else [known_kind(kind)]
         typer.echo(markdown_table(kinds, scenarios=kind is None, recipes=recipes))
@@ -112,6 +122,74 @@ def _show_recipes(as_json: bool) -> None:
         output.print_json({"recipe": rows})
     else:
         output.table("recipes", ["name", "dataset", "scenario", "title"], [list(row.values()) for row in rows])
+
+
+def artefact_table() -> str:
+    """Published bundles as a Markdown table, with their hashes; the page about them has it."""
+    rows = [
+        f"| `{bundle.name}` | {bundle.title} | {len(bundle.models)} | {len(bundle.edits)} | {bundle.bytes / 2**20:.1f} MB | "
+        f"{', '.join(bundle.signed_by) or 'nobody'} | `{bundle.sha256}` |"
+        for bundle in artefacts.bundles().values()
+    ]
+    head = "| bundle | study | models | edits | size | signed by | sha256 |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *rows])
+
+
+def _show_artefacts(as_json: bool) -> None:
+    from grb.pipeline.published import addresses, where
+
+    found = artefacts.bundles().values()
+    places = {bundle.name: where(bundle) for bundle in found}
+    if as_json:
+        values = [
+            {
+                **bundle.to_dict(),
+                "file": bundle.file,
+                "where": str(places[bundle.name] or ""),
+                "urls": addresses(bundle),
+            }
+            for bundle in found
+        ]
+        output.print_json({"artefact": values})
+        return
+    for bundle in found:
+        place = places[bundle.name] or (ABSENT if addresses(bundle) else f"{ABSENT}, and no address is known")
+        difficulty = bundle.difficulties[-1]
+        title = f"{bundle.name}: {bundle.title}, {bundle.bytes / 2**20:.1f} MB, {place}; accuracy in %, {difficulty}"
+        heads = ["model", "trainings (seeds)", "parameters", "clean", "worst case"]
+        output.table(title, heads, _model_rows(bundle, difficulty), numbers=heads[2:])
+        heads = ["edits of", "on", "labels", "edits"]
+        output.table(f"{bundle.name}: edits", heads, _edit_rows(bundle), numbers=heads[3:])
+    if not found:
+        output.echo("nothing is published with this version")
+
+
+def _model_rows(bundle: Bundle, difficulty: str) -> list[list[Any]]:
+    """Every model with the means over its trainings; surrogates, which no board shows, apart."""
+    groups: dict[tuple[str, bool], list[PublishedModel]] = {}
+    for each in bundle.models:
+        groups.setdefault((each.name, bool(each.clean)), []).append(each)
+    return [
+        [
+            f"{bundle.name}/{name}",
+            ", ".join(str(each.seed) for each in own),
+            own[0].parameters,
+            _mean(each.clean.get(difficulty) for each in own),
+            _mean(each.worst_case.get(difficulty) for each in own),
+        ]
+        for (name, _), own in groups.items()
+    ]
+
+
+def _edit_rows(bundle: Bundle) -> list[list[Any]]:
+    on = {"victim": "a victim", "surrogate": "a surrogate", "": "no model"}
+    counts = Counter((each.name, on[each.role], each.labels) for each in bundle.edits)
+    return [[f"{bundle.name}/{name}", role, labels, number] for (name, role, labels), number in counts.items()]
+
+
+def _mean(values: Iterable[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{100 * statistics.fmean(known):.2f}" if known else "-"
 
 
 def known_kind(kind: str) -> str:

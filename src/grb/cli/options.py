@@ -52,6 +52,22 @@ def chosen_targets(text: str) -> str | list[str]:
     return ids
 
 
+def model_file(given: Path) -> Path:
+    """The file of a model as it was given, or if there is none, that of the published model of this name."""
+    return _published(given, "model")
+
+
+def edit_file(given: Path) -> Path:
+    """The file or folder of edits as it was given, or if there is none, the file of the published edit of this name."""
+    return _published(given, "edit")
+
+
+def _published(given: Path, kind: str) -> Path:
+    from grb.pipeline.published import resolved
+
+    return resolved(given, kind)
+
+
 def find_code(names: Iterable[str], folder: Path | None = None) -> None:
     """Let ``module:Class`` be found beside the recipe that names it, or in this directory; last, so that nothing is hidden."""
     if not any(is_import_path(name) for name in names):

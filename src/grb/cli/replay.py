@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, check_counts, use_machine
+from grb.cli.options import Json, check_counts, edit_file, use_machine
 from grb.errors import DataError, GRBError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def replay(
         raise DataError(f"--protocol is '{protocol}', but {' or '.join(PROTOCOLS)} is needed")
     objectives = [name.strip() for name in objective.split(",")]
     result: list[dict[str, Any]] = []
-    for pool in _pools(sources, dataset):
+    for pool in _pools([edit_file(source) for source in sources], dataset):
         chosen = _chosen(pool, attack)
         for file, sentence in chosen.refused.items():
             output.echo(f"refused {file}: {sentence}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grb import artefacts
 from grb.cli import output
 from grb.cli.options import Json, TrustCode, expect_many_records, store_at, use_machine
 from grb.errors import DataError, IntegrityError
@@ -54,6 +55,7 @@ def verify(
       grb store verify results --rerun 3
       grb store verify results --clean
       grb store verify bundle.zip --key their-key.pub
+      grb store verify synth-tiny --rerun 2              a published bundle of `grb ls artefacts`
     """
     drawn = secrets.randbelow(2**31) if seed is None else seed
     with opened_store(store) as place:
@@ -246,7 +248,11 @@ def sign(
 
 @contextmanager
 def opened_store(path: Path | None) -> Iterator[Store]:
-    """Open a store, or a bundle in a temporary directory."""
+    """Open a store, or a bundle in a temporary directory: a file, or a published one by its name."""
+    if path is not None and not path.exists() and str(path) in artefacts.bundles():
+        from grb.pipeline.published import find
+
+        path = find(artefacts.bundles()[str(path)])
     if path is not None and path.suffix == ".zip":
         from grb.pipeline.bundle import opened
 

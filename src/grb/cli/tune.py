@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grb.cli import output
-from grb.cli.options import Json, check_counts, check_directory, names, use_machine
+from grb.cli.options import Json, check_counts, check_directory, model_file, names, use_machine
 from grb.cli.taxonomy_run import parse_seeds
 from grb.errors import DataError
 
@@ -35,7 +35,7 @@ Seeds = Annotated[
     str,
     typer.Option(metavar="N|A-B", help="Number of runs whose mean is a trial's score, or their seeds, as in 0-4."),
 ]
-Model = Annotated[Path | None, typer.Option(help="Model to tune attacks on (.safetensors).")]
+Model = Annotated[Path | None, typer.Option(help="Model to tune attacks on (.safetensors), or a published one.")]
 Against = Annotated[
     str,
     typer.Option(
@@ -94,7 +94,7 @@ def tune(
     if model is not None:
         from grb.trainer.checkpoint import load_model
 
-        options["model"] = load_model(model)
+        options["model"] = load_model(model_file(model))
     options |= {
         "against": against,
         "trials": trials,

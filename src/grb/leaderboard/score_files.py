@@ -46,8 +46,8 @@ def read_scores(path: str | os.PathLike[str], ranking: Ranking = BY_DEFAULT) -> 
 
     Summaries, intervals, ranks and the worst case are computed anew from the scores. What such a file does not hold stays
     unknown: specs, seconds of trainings, which single targets stayed right, and, in files of ``csv-runs``, how many
-    predictions an edit changed; the worst case with predicted labels is that of the edits made on the defense itself. A study
-    that is a recipe of grb by its name gets that recipe's title and limits.
+    predictions an edit changed; there, the worst case with predicted labels is that of the edits made on the defense itself. A
+    study that is a recipe of grb by its name gets that recipe's title and limits.
 
     Args:
         path: A file of ``grb leaderboard STORE --format csv-runs``, also of version 0.1, or a table of ``grb store copy STORE
@@ -150,9 +150,12 @@ def _run(row: Mapping[str, str], metric: str, threats: Mapping[str, Mapping[str,
     knowledge = row["knowledge"]
     if knowledge not in KNOWLEDGE:
         raise DataError(f"knowledge is '{knowledge[:40]}', but one of {', '.join(KNOWLEDGE)} is needed; {ADVICE}")
+    labels = row.get("labels") or "predicted"
+    if labels not in ("predicted", "true"):
+        raise DataError(f"labels is '{labels[:40]}', but predicted or true is needed; {ADVICE}")
     attack, difficulty = row["attack"], row["difficulty"]
     name = attack.removesuffix(TRUE_LABELS)
-    # of the edits that the ensemble made on others only the strongest is in such a file, whatever labels it aimed at
+    # of the edits that the ensemble made on others, a file of csv-runs has the strongest alone, whatever labels it aimed at
     battery = attack == POOL or name in ENSEMBLES.values()
     victim = row.get("victim_seed") or row.get("victim") or "0"
     metadata: dict[str, Any] = {"victim_seed": _whole(victim, "victim_seed")}
@@ -173,7 +176,7 @@ def _run(row: Mapping[str, str], metric: str, threats: Mapping[str, Mapping[str,
         changed=_number(row.get("changed") or "0", "changed"),
         knowledge=cast(Knowledge, knowledge),
         metadata=metadata,
-        labels="true" if attack.endswith(TRUE_LABELS) or attack == POOL else "predicted",
+        labels="true" if attack.endswith(TRUE_LABELS) or attack == POOL or labels == "true" else "predicted",
         battery=name if battery else "",
     )
 

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -21,7 +22,7 @@ from grb.pipeline.derived import DerivedChecks
 from grb.pipeline.entry import entry_identity, record_name
 from grb.pipeline.job import KINDS
 from grb.pipeline.json_memory import FREE_MEMORY, JsonMemory, memory_limit
-from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, without_clocks
+from grb.pipeline.record import FORMAT, MAX_RECORD, SUBMISSION, Record, checked_key, without_clocks
 from grb.pipeline.store import Store
 from grb.pipeline.study import StudyInfo, closure
 
@@ -58,19 +59,20 @@ def pack(store: Store, path: str | Path, keys: Iterable[str] | None = None) -> i
 
     def write(stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            _add(archive, "store.json", json.dumps({"format": FORMAT}).encode())
+            writer = _Writer(archive)
+            writer.add("store.json", json.dumps({"format": FORMAT}).encode())
             written: set[str] = set()
             for key in chosen:
                 record = store.read(key)
-                _add(archive, f"records/{key[:2]}/{key}.json", store.record_path(key).read_bytes())
+                writer.add(f"records/{key[:2]}/{key}.json", store.record_path(key).read_bytes())
                 for name in record.objects:
                     inside = store.find(record, name).relative_to(store.path).as_posix()
                     if inside not in written:
                         written.add(inside)
-                        _add(archive, inside, store.load(record, name))
+                        writer.add(inside, store.load(record, name))
             for name, data in attestations(store):
                 if read_envelope(data)[1].subjects.keys() <= set(chosen):  # never without the records it vouches for
-                    _add(archive, f"attestations/{name}.json", data)
+                    writer.add(f"attestations/{name}.json", data)
 
     write_atomic(path, write)
     return len(chosen)
@@ -96,11 +98,16 @@ def study_keys(store: Store, name: str) -> list[str]:
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[Store]:
-    """Open a bundle as a store in a temporary directory; file names are checked before anything is unpacked."""
+def opened(path: str | Path, keys: Iterable[str] | None = None) -> Iterator[Store]:
+    """Open a bundle as a store in a temporary directory; file names are checked before anything is unpacked.
+
+    Args:
+        path: The bundle.
+        keys: Keys of the records to unpack, with all that they need and without attestations; everything if None.
+    """
     with tempfile.TemporaryDirectory(prefix="grb-bundle-") as folder:
         target = Path(folder) / "store"
-        _unpack(Path(path), target)
+        _unpack(Path(path), target, keys)
         yield Store(target)
 
 
@@ -205,52 +212,103 @@ def _name_conflicts(source: Store, target: Store, keys: Iterable[str]) -> Iterat
                     yield f"both have another {job.kind} called '{record_name(job)[:64]}', version {job.version}"
 
 
-def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    info = zipfile.ZipInfo(name, date_time=_DATE)
-    # what is deflated very well would be refused by a reader that looks after its memory
-    packed = len(zlib.compress(data, 6)) * 0.95
-    deflated = len(data) <= FREE_OBJECT or MAX_OBJECT_RATIO * packed > len(data)
-    if name.endswith(".json"):
-        count = JsonMemory()
-        count.add(data)
-        deflated = deflated and count.tokens <= MAX_VALUES_RATIO * packed
-    info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
-    archive.writestr(info, data)
+@dataclass
+class _Writer:
+    """Writes the files of a bundle, deflated as far as a reader that looks after its memory takes it.
+
+    Args:
+        archive: The file.
+        packed: Bytes that its entries take so far.
+        values: What the values of its records take so far.
+    """
+
+    archive: zipfile.ZipFile
+    packed: float = 0.0
+    values: int = 0
+
+    def add(self, name: str, data: bytes) -> None:
+        """Write one file; the same files in the same order give the same bytes."""
+        info = zipfile.ZipInfo(name, date_time=_DATE)
+        packed = len(zlib.compress(data, 6)) * 0.95
+        deflated = len(data) <= FREE_OBJECT or MAX_OBJECT_RATIO * packed > len(data)
+        if name.endswith(".json"):
+            count = JsonMemory()
+            count.add(data)
+            self.values += count.tokens
+            # by itself, or because other files leave room: the limit is one of the whole bundle, and holds after every file
+            room = self.values <= MAX_VALUES_RATIO * (self.packed + packed) and count.bytes <= FREE_MEMORY
+            deflated = deflated and (count.tokens <= MAX_VALUES_RATIO * packed or room)
+        self.packed += packed if deflated else len(data)
+        info.compress_type = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
+        self.archive.writestr(info, data)
 
 
-def _unpack(path: Path, target: Path) -> None:
+def _unpack(path: Path, target: Path, keys: Iterable[str] | None = None) -> None:
     try:
         packed = size_of(path)
         _check_count(path, packed)
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
             _check_entries(path, packed, infos)
+            chosen = iter(infos) if keys is None else _needed(path, target, infos, keys)
             values = 0
-            for info in infos:
-                destination = target / info.filename
-                destination.parent.mkdir(parents=True, exist_ok=True)
-                count = JsonMemory() if info.filename.endswith(".json") else None
-                with archive.open(info) as stream, destination.open("wb") as out:
-                    left = info.file_size
-                    while left > 0 and (block := stream.read(min(left, _BLOCK))):
-                        out.write(block)
-                        left -= len(block)
-                        if count is not None:
-                            count.add(block)
-                if count is not None:
-                    _check_memory(path, packed, info, count)
-                    values += count.tokens
-                    if values > max(FREE_MEMORY, MAX_VALUES_RATIO * packed):
-                        raise DataError(
-                            f"{path} holds records whose values would take more than {values} bytes of memory, but a bundle of "
-                            f"{packed} bytes may take {max(FREE_MEMORY, MAX_VALUES_RATIO * packed)}"
-                        )
+            for info in chosen:
+                values += _extract(path, packed, archive, info, target)
+                if values > max(FREE_MEMORY, MAX_VALUES_RATIO * packed):
+                    raise DataError(
+                        f"{path} holds records whose values would take more than {values} bytes of memory, but a bundle of "
+                        f"{packed} bytes may take {max(FREE_MEMORY, MAX_VALUES_RATIO * packed)}"
+                    )
     except FileNotFoundError:
         raise DataError(f"no bundle {path}; `grb store copy STORE FILE.zip` writes one") from None
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a readable bundle ({str(error)[:80]}); get it again") from None
+
+
+def _extract(path: Path, packed: int, archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> int:
+    """Write one file of a bundle, never more of it than its directory says; what its values take, for a record."""
+    destination = target / info.filename
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    count = JsonMemory() if info.filename.endswith(".json") else None
+    with archive.open(info) as stream, destination.open("wb") as out:
+        left = info.file_size
+        while left > 0 and (block := stream.read(min(left, _BLOCK))):
+            out.write(block)
+            left -= len(block)
+            if count is not None:
+                count.add(block)
+    if count is None:
+        return 0
+    _check_memory(path, packed, info, count)
+    return count.tokens
+
+
+def _needed(path: Path, target: Path, infos: list[zipfile.ZipInfo], keys: Iterable[str]) -> Iterator[zipfile.ZipInfo]:
+    """The files of some records, of all that they need and of their artefacts; a record is read once it was extracted."""
+    inside = {info.filename: info for info in infos}
+
+    def entry(name: str, what: str) -> zipfile.ZipInfo:
+        if name not in inside:
+            raise DataError(f"{path} does not hold {what}; get it again")
+        return inside[name]
+
+    yield entry("store.json", "the format of its store")
+    store, seen, waiting = Store(target), set[str](), list(keys)
+    while waiting:
+        key = checked_key(waiting.pop())
+        if key in seen:
+            continue
+        seen.add(key)
+        yield entry(f"records/{key[:2]}/{key}.json", f"record {key[:12]}")
+        record = store.read(key)
+        waiting.extend(record.job.needs)
+        for name, each in record.objects.items():
+            own = store.object_path(each["sha256"], each["suffix"]).relative_to(store.path).as_posix()
+            if own not in seen:
+                seen.add(own)
+                yield entry(own, f"artefact '{name[:60]}' of record {key[:12]}")
 
 
 def _check_count(path: Path, packed: int) -> None:

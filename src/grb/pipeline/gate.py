@@ -5,6 +5,7 @@ way in                 what is checked
 =====================  ==================================================================================================
 submit                 :func:`snapshot` (bytes read once), card, :func:`check_edit` or :func:`check_model_params`
 store copy (merge)     ``Store.verify`` of the source, :func:`admit`, artefacts by sha256, what every record derives
+published names        the sha256 of the bundle, then ``Store.verify`` and :func:`admit` of what is asked for
 store verify           :func:`check_schema`, artefacts by sha256, what every record derives; nothing is imported
 store verify --rerun   :func:`admit` of every record that is computed again, then every bit of it
 Dask results           the key that was asked for, :func:`admit`, artefacts by sha256, what the record derives

@@ -116,6 +116,7 @@ def score_rows(store: Store, recipe: str) -> list[dict[str, Any]]:
                     **limit,
                     "attack": run.attack,
                     "knowledge": run.knowledge,
+                    "labels": run.labels,
                     "defense": run.defense,
                     "difficulty": run.difficulty,
                     "repeat": run.repeat,

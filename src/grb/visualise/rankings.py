@@ -152,7 +152,7 @@ def _draw_ranking(axes: Axes, data: Ranking) -> None:
                     elinewidth=1,
                     label=label if place == 0 else None,
                 )
-    labels = [f"{name}  {_place(places)}" for name, places in zip(data.names, data.places)]
+    labels = [f"{name}  {_place(places, len(data.names))}".rstrip() for name, places in zip(data.names, data.places)]
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.set_xlim(-2, 102)
@@ -160,6 +160,9 @@ def _draw_ranking(axes: Axes, data: Ranking) -> None:
     axes.set_title(f"{data.dataset}, {data.difficulty}")
 
 
-def _place(places: tuple[int, int]) -> str:
+def _place(places: tuple[int, int], count: int) -> str:
+    """The places that an interval allows among ``count`` models; nothing where that is any place."""
     low, high = places
+    if count > 1 and (low, high) == (1, count):
+        return ""
     return str(low) if low == high else f"{low}-{high}"

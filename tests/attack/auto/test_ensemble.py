@@ -129,6 +129,25 @@ def test_a_defense_is_attacked_through_its_relaxations_and_judged_itself() -> No
     assert through < direct and float(kept(context, result.edit).float().mean()) == through
 
 
+def test_members_that_watch_the_model_run_through_its_relaxations_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    inner = GCN(GRAPH.num_features, 3).eval()
+    model = Masked(inner).eval()
+    judges: list[tuple[nn.Module, nn.Module | None]] = []
+
+    def seen(context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
+        judges.append((context.surrogate(), context.judge))
+        return GraphEdit(n=context.graph.n)
+
+    listed = (*QUICK["modification"], Member("watching", lambda level: seen, relaxed=True))
+    monkeypatch.setattr(ensemble, "members", lambda context: listed)
+    result = run_attack(GraphAutoAttack(), context_of("modification", model=model), seed=0)
+    assert {trial.name for trial in result.trials if trial.name.startswith("watching")} == {"watching through smooth"}
+    assert judges and all(lends is inner and judge is model for lends, judge in judges)
+    plain = run_attack(GraphAutoAttack(), context_of("modification"), seed=0)
+    assert not any(trial.name.startswith("watching") for trial in plain.trials)
+
+
 class Stopped(Masked):
     """A defense whose outputs cannot be differentiated at all."""
 
@@ -254,8 +273,8 @@ def test_a_race_is_over_when_nothing_is_left() -> None:
 
 def test_the_edge_ensemble_is_the_same_attack_with_other_default_limits() -> None:
     assert GraphAutoAttack.scenario == "injection" and EdgeAutoAttack.scenario == "modification"
-    # versions count apart: injections have changed since
-    assert (EdgeAutoAttack.version, GraphAutoAttack.version) == (1, 3)
+    # versions count apart: a change of one leaves the other's results
+    assert (EdgeAutoAttack.version, GraphAutoAttack.version) == (2, 3)
 
 
 def test_a_trial_is_json() -> None:

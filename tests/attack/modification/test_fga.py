@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,7 +14,11 @@ from attack.modification.dense import double_gcn, double_graph, flipped, gcn_log
 from grb.attack import AttackContext, run_attack
 from grb.attack.losses import cross_entropy, tanh_margin, typical_margin
 from grb.attack.modification import FGA
+from grb.attack.modification.base import SearchState
+from grb.attack.modification.scores import Judged
+from grb.errors import DataError
 from grb.graph import Adjacency, Graph
+from grb.model.base import predict
 from grb.threat import Modification
 
 
@@ -118,3 +123,55 @@ def test_a_refresh_interval_keeps_the_nodes_of_one_round_apart() -> None:
     ends = torch.cat([result.edit.add.flatten(), result.edit.drop.flatten()])
     assert len(result.steps) == 1 and len(ends) == 16 == len(ends.unique())
     assert len(run_attack(FGA(refresh=3), context, seed=0).steps) == 3
+
+
+def test_judged_targets_weigh_by_the_margins_of_the_model_itself() -> None:
+    graph = double_graph(30, density=0.1, seed=0)
+    targets = torch.arange(30)
+    model, lent = double_gcn(), double_gcn()
+    with torch.no_grad():
+        for parameter in lent.parameters():
+            parameter.mul_(-1.0)  # a relaxation that is of another mind everywhere
+    context = AttackContext(view_of(graph, targets), Modification(edges=3), lent, judge=model)
+    logits = predict(model, graph)
+    labels = logits.argmax(1)
+    labels[:5] = (labels[:5] + 1) % logits.shape[1]  # lost already
+    judged = Judged(replace(context, true_labels=labels))
+    judged.look(SearchState.of(context))
+    assert judged.weights is not None
+    margins = logits.gather(1, labels[:, None])[:, 0] - logits.scatter(1, labels[:, None], -torch.inf).max(1).values
+    expected = torch.where(margins > 0, (-margins / margins[margins > 0].median()).exp(), 0.0)
+    assert (expected[:5] == 0).all() and (expected[5:] > 0).all()
+    assert torch.allclose(judged.weights, expected)
+    assert torch.allclose(judged(logits, labels), expected * cross_entropy(logits, labels))
+
+
+def test_a_judged_attack_looks_at_the_model_before_every_gradient_and_not_at_lost_targets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = double_graph(60, density=0.06, seed=1)
+    targets = torch.arange(0, 60, 2)
+    model, lent = double_gcn(), double_gcn(seed=5)
+    labels = predict(model, graph).argmax(1)[targets]
+    labels[:-3] = (labels[:-3] + 1) % 4  # all but three are lost
+    context = AttackContext(view_of(graph, targets), Modification(edges=12), lent, true_labels=labels, judge=model)
+    looked: list[Tensor] = []
+
+    def look(self: Judged, state: SearchState) -> None:
+        original(self, state)
+        assert self.weights is not None
+        looked.append(self.weights)
+
+    original = Judged.look
+    monkeypatch.setattr(Judged, "look", look)
+    edit = FGA(judged=True, refresh=4)(context, generator=torch.Generator().manual_seed(0))
+    flips = edit.add.shape[1] + edit.drop.shape[1]
+    assert 0 < flips <= 12 and len(looked) >= flips / 4
+    assert all((weights[:-3] == 0).all() for weights in looked) and (looked[0][-3:] > 0).all()
+
+
+def test_a_judged_attack_takes_no_other_loss() -> None:
+    graph = double_graph(12, density=0.3, seed=0)
+    context = AttackContext(view_of(graph, range(12)), Modification(edges=1), double_gcn())
+    with pytest.raises(DataError, match="loss was given together with judged"):
+        run_attack(FGA(judged=True, loss=cross_entropy), context, seed=0)

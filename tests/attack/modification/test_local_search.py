@@ -9,12 +9,14 @@ from attack.contexts import random_graph, victim, view_of
 from attack.modification.brute_force import fewest, kept
 from grb.attack import AttackContext, run_attack
 from grb.attack.losses import masked_cross_entropy
-from grb.attack.modification import FGA, LocalSearch
-from grb.attack.modification.exchange import Exchange
+from grb.attack.modification import FGA, EvAPlus, LocalSearch
+from grb.attack.modification.exchange import COSTLY, Exchange
+from grb.attack.modification.local import FEWEST
 from grb.attack.modification.local_search import ByGradients
 from grb.attack.modification.scores import victim_of
 from grb.errors import DataError
 from grb.graph import Graph
+from grb.model.build import Settings, build
 from grb.threat import Modification
 
 
@@ -77,3 +79,13 @@ def test_it_leaves_no_more_than_fga_on_the_way() -> None:
 def test_settings_without_meaning_are_refused() -> None:
     with pytest.raises(DataError, match="share is 2"):
         LocalSearch(share=2)
+
+
+def test_a_search_ends_soon_where_every_alternative_takes_an_expensive_pass() -> None:
+    """Personalised PageRank of all nodes for every flip: minutes at Cora's size, hours with exchanges."""
+    graph = random_graph(40, density=0.2, seed=0)
+    made = Settings("softmedian-gdc", {"hidden_features": [4]})
+    model = build(made, graph.num_features, 3, torch.Generator().manual_seed(0)).eval().requires_grad_(False)
+    context = AttackContext(view_of(graph, range(40)), Modification(edges=60), model)
+    result = run_attack(EvAPlus(refresh=1, rounds=20), context, seed=0)
+    assert result.budget["edges"] and 0 < result.passes.forward <= 4 + (FEWEST + 1) * COSTLY

@@ -74,9 +74,9 @@ class GraphAutoAttack:
     is missing in the race.
 
     A model that names simplified twins (``relaxations()``, name to module) is attacked through each of them as well, by the
-    best four of the members that use gradients, and judged itself. Edits that were made for other models join as they are
-    (``pool``), if the threat model allows them. A race ends early when an edit leaves nothing. The threat model decides
-    between the members for injection and for modification.
+    best four of the members that use gradients and by those that watch the model itself meanwhile, and judged itself. Edits
+    that were made for other models join as they are (``pool``), if the threat model allows them. A race ends early when an
+    edit leaves nothing. The threat model decides between the members for injection and for modification.
 
     Args:
         pool: Edits to replay, for instance those that were made on other victims.
@@ -99,11 +99,12 @@ class GraphAutoAttack:
         race.judge(GraphEdit(n=context.graph.n), "clean graph")
         for number, edit in enumerate(self.pool):
             race.judge(edit, f"pool {number}")
-        racing = [member for member in members(context) if not member.reference]
+        racing = [member for member in members(context) if not member.reference and not member.relaxed]
         entrants = race.run([Entrant(member, "", context.surrogate()) for member in racing])
         # the best first, then those that the model's own operations stop
         listed = dict.fromkeys((*(each.member for each in entrants), *racing))
         adaptive = [member for member in listed if not member.gradient_free][:ADAPTIVE]
+        adaptive += [member for member in members(context) if member.relaxed]
         entrants += race.run(
             [Entrant(member, name, twin) for name, twin in race.twins().items() for member in adaptive]
         )
@@ -128,7 +129,7 @@ class EdgeAutoAttack(GraphAutoAttack):
     """The standard ensemble under a modification threat model, for which the catalogue's default limits are chosen."""
 
     scenario: ClassVar[str] = "modification"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
 
 def members(context: AttackContext) -> tuple[Member, ...]:
@@ -239,6 +240,7 @@ class _Race:
             self.context,
             model=entrant.model,
             true_labels=self.labels,
+            judge=self.context.surrogate() if entrant.relaxation else None,
             on_step=lambda step: None,
             on_note=lambda note: None,
         )

@@ -21,6 +21,7 @@ class Member:
         gradient_free: Whether the attack asks for outputs alone.
         reference: An attack of the package with its own settings and the draws that it makes alone with the same seed; it runs
             whatever becomes of the others, so that the race never leaves more than it does.
+        relaxed: Whether it runs through the relaxations of a model alone, through each of them.
         resume: Function from an edit to an attack that continues from it, which ends the race; None if it cannot.
     """
 
@@ -28,4 +29,5 @@ class Member:
     build: Callable[[int], Attack] = field(repr=False)
     gradient_free: bool = False
     reference: bool = False
+    relaxed: bool = False
     resume: Callable[[GraphEdit], Attack] | None = field(default=None, repr=False)

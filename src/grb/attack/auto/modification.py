@@ -45,6 +45,10 @@ def _fga_margin(level: int) -> FGA:
     return FGA(refresh=(32, 16, 8)[level], pool=POOL, autograd_pool=AUTOGRAD_POOL, rounds=ROUNDS)
 
 
+def _judged(level: int) -> FGA:
+    return FGA(judged=True, refresh=(16, 8, 4)[level], pool=POOL, autograd_pool=AUTOGRAD_POOL, rounds=ROUNDS)
+
+
 def _pr_bcd(level: int) -> PRBCD:
     return PRBCD(
         steps=(10, 20, 60)[level],
@@ -66,6 +70,7 @@ MEMBERS = (
     Member("fga-masked", _fga),
     Member("fga-margin", _fga_margin),
     Member("pr-bcd", _pr_bcd),
+    Member("fga-judged", _judged, relaxed=True),
 )
 # for models that keep a low-rank part of the graph
 LOW_RANK = Member("low-rank-collapse", _collapse, gradient_free=True)

@@ -28,6 +28,8 @@ NOISE = 1e-5
 JOINT = 64
 # rounds in which a budget is spent at most: large budgets are spent by more flips at a time
 ROUNDS = 128
+# rounds of a search in which every alternative is a whole pass with a costly operator, such as personalised PageRank
+COSTLY = 4
 
 
 class Proposals(Protocol):
@@ -92,8 +94,17 @@ class Exchange:
     def grow(self, refresh: int | None = None) -> None:
         """Add flips as long as there are any that help, ``refresh`` at a time."""
         step = max(self.refresh if refresh is None else refresh, math.ceil(self.state.left / ROUNDS))
-        while self.state.left > 0 and self._add(min(step, self.state.left)):
+        rounds = 0
+        while self.state.left > 0 and not (self.is_costly and rounds == COSTLY):
+            if not self._add(min(step, self.state.left)):
+                return
+            rounds += 1
             self.report()
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether every alternative takes a whole pass with an operator that costs more than the rest of it."""
+        return not self.evaluator.local and self.evaluator.cost > 1
 
     def report(self) -> None:
         """Tell whoever watches how far the search is."""
@@ -143,10 +154,14 @@ class Exchange:
     def exchange(self, rounds: int, share: float) -> None:
         """Take back the flips that matter least and add others, and keep the result where it is better.
 
+        Nothing is exchanged where an alternative is costly: to know which flip matters least takes one for every flip.
+
         Args:
             rounds: How often.
             share: Fraction of the flips that are taken back at first; it falls whenever a round is in vain.
         """
+        if self.is_costly:
+            return
         number = max(1, int(share * self.state.pairs.shape[1]))
         for _ in range(rounds):
             if not self.state.pairs.shape[1]:

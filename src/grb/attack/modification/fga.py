@@ -30,6 +30,9 @@ class FGA(Limits):
         pool: Absent pairs that are looked at; where there are more, this number is drawn at random in every round.
         autograd_pool: The same for a model whose gradients have no closed form, if it is smaller.
         rounds: Gradients at most: ``refresh`` grows where the budget would take more of them; None for no such limit.
+        judged: Weigh every target by the outputs of the model that is attacked, see
+            :class:`~grb.attack.modification.scores.Judged`, in place of ``loss``: through a relaxation of it
+            (``context.judge``) the gradients then do not go on where the relaxation is lost and the model is not.
 
     Differs from THUDM/grb, which removes edges whose removal lowers the loss and never looks at negative gradients.
 
@@ -42,6 +45,7 @@ class FGA(Limits):
     pool: int = 2**31
     autograd_pool: int = 2**31
     rounds: int | None = None
+    judged: bool = False
     version = 1
 
     def __post_init__(self) -> None:
@@ -53,7 +57,9 @@ class FGA(Limits):
 
     def __call__(self, context: AttackContext, *, generator: torch.Generator) -> GraphEdit:
         """Flip pairs greedily by their gradients."""
-        score = ByGradient(context, self.loss)
+        if self.judged and self.loss is not None:
+            raise DataError("loss was given together with judged, which has a loss of its own; give one of them")
+        score = ByGradient(context, self.loss, judged=self.judged)
         pool, refresh = self.pool, self.refresh
         if self.autograd_pool < pool and not score.victim.closed_form:
             pool = self.autograd_pool

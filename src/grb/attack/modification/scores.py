@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from grb.attack.base import AttackContext
-from grb.attack.losses import Loss
+from grb.attack.losses import Loss, cross_entropy, margin
 from grb.attack.modification.base import PairScores, SearchState
 from grb.attack.modification.gradient import Gradient, Victim
 from grb.errors import DataError
@@ -144,10 +144,12 @@ class ByGradient:
     Args:
         context: With a model.
         loss: What is raised, per target; the tanh-margin in units of the median clean margin if not given.
+        judged: Raise the loss of :class:`Judged` instead.
     """
 
-    def __init__(self, context: AttackContext, loss: Loss | None = None) -> None:
-        self.context, self.loss = context, loss
+    def __init__(self, context: AttackContext, loss: Loss | None = None, *, judged: bool = False) -> None:
+        self.judged = Judged(context) if judged else None
+        self.context, self.loss = context, self.judged or loss
 
     @cached_property
     def victim(self) -> Victim:
@@ -156,9 +158,41 @@ class ByGradient:
 
     def __call__(self, state: SearchState) -> PairScores:
         """Scores by the gradient of the loss at the graph attacked so far."""
+        if self.judged is not None:
+            self.judged.look(state)
         gradient = self.victim.gradient(state.adj)
         self.context.report(gradient.loss, gradient.kept)
         return GradientScores(gradient, state.clean)
+
+
+class Judged:
+    r"""Cross-entropy of the targets that the attacked model still gets right, those near its boundary first.
+
+    .. math:: \ell_v = -w_v \log p_y, \quad w_v = [m_v > 0]\, e^{-m_v / \operatorname{median}_{m_u > 0} m_u}
+
+    The margins :math:`m` are those of the model itself on the graph attacked so far (``context.judge``), the probabilities
+    :math:`p` those of whatever gives the gradients: a relaxation loses targets that the model keeps.
+
+    Args:
+        context: With a model; its own margins count if it has no judge.
+    """
+
+    def __init__(self, context: AttackContext) -> None:
+        model = context.surrogate() if context.judge is None else context.judge
+        self.judge = Victim(model, context.graph, context.targets, labels=context.true_labels)
+        self.weights: Tensor | None = None
+
+    def look(self, state: SearchState) -> None:
+        """Weigh the targets by the model's outputs on the graph attacked so far."""
+        margins = -margin(self.judge.logits(state.adj)[self.judge.targets], self.judge.labels)
+        right = margins > 0
+        typical = margins[right].median() if right.any() else margins.new_ones(())
+        self.weights = torch.where(right, torch.exp(-margins / typical.clamp_min(1e-12)), 0.0)
+
+    def __call__(self, logits: Tensor, y: Tensor) -> Tensor:
+        """Weighted cross-entropy of every target, [t]."""
+        loss = cross_entropy(logits, y)
+        return loss if self.weights is None else loss * self.weights
 
 
 def victim_of(context: AttackContext, loss: Loss | None = None, *, gradients: bool = True) -> Victim:
