@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from grb import __version__
 from grb.errors import DataError, IntegrityError
 from grb.evaluator.measurement import pack_bits, unpack_bits
 from grb.pipeline import DataRef, Job, Limits, Record, Spec, Store, Study, plan_study, run
 from grb.pipeline.provenance import other_environment, provenance
-from grb.pipeline.rerun import SCORE_TOLERANCE, choose, rerun
+from grb.pipeline.rerun import SCORE_TOLERANCE, _content, choose, rerun
+from grb.trainer import checkpoint
 from pipeline.parts import bare, copied, of_kind
 
 
@@ -36,6 +38,29 @@ def test_a_rerun_computes_all_that_a_score_was_made_of_and_writes_nothing(store:
     kinds = [study.jobs[each.key].kind for each in found]
     assert kinds == sorted(kinds, key=["fit", "attack", "score"].index)
     assert everything(store) == before
+
+
+def test_the_same_weights_written_by_another_version_are_equal(
+    store: Store, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of weights names the version that wrote it: every store was called forged after an update."""
+    score = next(job for job in of_kind(study, "score") if not job.data.chain)
+    monkeypatch.setattr(checkpoint, "__version__", "99.0")
+    fit = next(each for each in rerun(store, [score.key]) if each.key == score.inputs["model"])
+    assert fit.equal and fit.verdict == "equal"
+    # other weights, other settings and files of others are still told apart
+    data = store.load(store.read(score.inputs["model"]), "weights")
+    texts = [
+        data,
+        data[:-1] + bytes([data[-1] ^ 1]),
+        data.replace(b"dropout", b"dropput"),
+        data[:40],
+        b"",
+        b"\xff" * 99,
+    ]
+    assert len({_content(each) for each in texts}) == len(texts)
+    version = f'"version\\": \\"{__version__}'.encode()
+    assert version in data and _content(data.replace(version, version[:-1] + b"9")) == _content(data)
 
 
 def test_a_number_that_was_made_up_is_found(store: Store, study: Study, tmp_path: Path) -> None:
