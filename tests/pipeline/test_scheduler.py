@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -206,16 +207,19 @@ def test_the_last_attempt_of_a_job_has_the_machine_for_itself(tmp_path: Path) ->
 
 
 def children() -> set[int]:
-    """Processes that this one's fork server has started; only where /proc is."""
-    parents = {}
+    """Living processes that this one's fork server has started; only where /proc is."""
+    parents: dict[int, int] = {}
+    dead: set[int] = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             words = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         parents[int(path.parent.name)] = int(words[1])
+        if words[0] == "Z":
+            dead.add(int(path.parent.name))
     servers = {pid for pid, parent in parents.items() if parent == os.getpid()}
-    return {pid for pid, parent in parents.items() if parent in servers}
+    return {pid for pid, parent in parents.items() if parent in servers} - dead
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the workers")
@@ -228,8 +232,9 @@ def test_workers_killed_from_outside_are_replaced_and_all_jobs_finish(
     def kill(event: Event) -> None:
         if len(killed) < 3 and sum(each.kind == "done" for each in watch.events) >= 8 * (len(killed) + 1):
             for pid in sorted(children())[:1]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+                with suppress(ProcessLookupError):  # it may end by itself meanwhile; the next event tries again
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
 
     watch = Watch(done=kill)
     other = Store(tmp_path / "store")
